@@ -41,9 +41,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +55,8 @@ import inca
 from inca.network.membership.identity import Identity
 from inca.network.membership.terms import Terms
 from inca.network.membership.tls import client_context, server_context
-from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
+from inca.network.testing.fork_server import start_fork_server
+from inca.network.testing.local_cluster import LocalCluster, run_local_party
 
 ENDING = ("digests", "agreeing", "assessing", "opening", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
@@ -301,19 +303,8 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
 class ProfiledCluster(LocalCluster):
     """Every party leaves a note of its CPU time; the first one a profile of it as well."""
 
-    def start(
-        self,
-        i: int,
-        *,
-        shred: bool = False,
-        first_start: bool = False,
-        serve_s: float = 0.0,
-        dies_after_commit: bool = False,
-    ) -> None:
-        folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        arguments = (*folders, shred, first_start, serve_s, dies_after_commit)
-        self.processes[i] = FORK_SERVER.Process(target=_run_profiled, args=(i == 0, *arguments), daemon=True)
-        self.processes[i].start()
+    def main_of(self, i: int) -> Callable[..., None]:
+        return partial(_run_profiled, i == 0)
 
 
 def _run_profiled(profiled: bool, *arguments: Any) -> None:

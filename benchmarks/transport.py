@@ -1,6 +1,8 @@
 """Frames over mutual TLS 1.3 on loopback: inca's transport beside the bare library.
 
     python benchmarks/transport.py [--seconds 1.0] [--repeat 3] [--connections 200]
+    python benchmarks/transport.py relay [--seconds 1.0] [--repeat 3]
+    python benchmarks/transport.py load [--keys 200] [--calls 2000]
 
 The baseline is asyncio's streams with ssl, the same contexts and a length before each frame, and nothing else: no
 hello, no limits, no reconnection, no account of what has left. Both ends share one process and one event loop, so a
@@ -9,6 +11,8 @@ resident memory of one end of an idle connection; to compare it, the other ends 
 
 Frames of 8 and 80 MB (a vector of a million and of ten million numbers) are measured in CPU seconds of both ends, and
 compared with plain copying: two threads with blocking sockets, `sendall` of one buffer and `recv_into` another.
+
+`relay` and `load` are about blind relays: see `blind_relay.py`.
 """
 
 from __future__ import annotations
@@ -23,9 +27,10 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +45,7 @@ from inca.network.transport.failures import Failure
 from inca.network.transport.frames import HEADER, HELLO, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Limits
+from inca.network.transport.relay.access import RelayAccess
 from inca.network.transport.transport import Transport
 
 SMALL = bytes(64)
@@ -132,7 +138,7 @@ Contexts = list[tuple[ssl.SSLContext, ssl.SSLContext]]
 
 
 def make_contexts(folder: Path) -> tuple[list[bytes], Contexts]:
-    """Make the certificates of two parties, and a server and a client context for each."""
+    """Make the certificates of two parties (a file each, with the key), and a server and a client context for each."""
     names, certificates = ("a", "b"), []
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     for name in names:
@@ -157,8 +163,14 @@ def make_contexts(folder: Path) -> tuple[list[bytes], Contexts]:
 
 
 @asynccontextmanager
-async def ours(certificates: list[bytes], contexts: Contexts) -> AsyncIterator[Pair]:
-    addresses = [[Address("127.0.0.1", 1)]] * 2
+async def ours(
+    certificates: list[bytes],
+    contexts: Contexts,
+    addresses: list[list[Address]] | None = None,
+    access: Sequence[RelayAccess | None] = (None, None),
+) -> AsyncIterator[Pair]:
+    """Yield a pair of transports; `addresses` and `access` are for parties that are reached elsewhere."""
+    addresses = addresses or [[Address("127.0.0.1", 1)]] * 2
     limits = Limits(
         max_frame_bytes=1 << 27,
         max_queue_bytes=1 << 30,
@@ -178,13 +190,20 @@ async def ours(certificates: list[bytes], contexts: Contexts) -> AsyncIterator[P
             client=client,
             identify=certificates.index,
             limits=limits,
+            relay=access[me],
         )
         transport = Transport(config, counter)
         await transport.start(port=0)
-        addresses[me] = [Address(*transport.address)]
+        if access[me] is None and addresses[me][0].port == 1:
+            addresses[me] = [Address(*transport.address)]
         counter.send = transport.send
         transports.append(transport)
     try:
+        while any(
+            node.registered != {address for address in addresses[me] if address.relayed}
+            for me, node in enumerate(transports)
+        ):
+            await asyncio.sleep(0.01)
         yield Ours(transports[0], *counters)
     finally:
         for transport in transports:
@@ -401,8 +420,15 @@ def main(seconds: float, repeat: int, connections: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("frames", "relay", "load"), default="frames")
     parser.add_argument("--seconds", type=float, default=1.0, help="per measurement")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--connections", type=int, default=200, help="of which the memory is measured")
+    parser.add_argument("--keys", type=int, default=200, help="registered at a relay under load")
+    parser.add_argument("--calls", type=int, default=2000, help="between them, with two data connections each")
     options = parser.parse_args()
-    main(options.seconds, options.repeat, options.connections)
+    if options.what == "frames":
+        main(options.seconds, options.repeat, options.connections)
+    else:
+        blind_relay = import_module("blind_relay")  # which imports this one
+        {"relay": blind_relay.relay, "load": blind_relay.load}[options.what](options)

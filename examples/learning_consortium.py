@@ -78,9 +78,7 @@ def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> None:
     plan = inca.plan(requirements)  # against any one of them; each session scales its noise
     cards = []
     for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
-        identity = Identity.create(name)
-        identity.write(folder / name, "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(name).write(folder / name, f"127.0.0.1:{port}"))
     terms = Terms.from_plan(
         plan,
         dimension=1,

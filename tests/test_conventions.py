@@ -106,7 +106,7 @@ def test_no_test_imports_another() -> None:
 
 def test_tests_mirror_the_source_tree() -> None:
     rooms = {path.parent.relative_to(ROOT / "src" / "inca").as_posix() for path in SOURCES}
-    beside = {"helpers", "docs", "examples", "golden", "fixtures"}
+    beside = {"helpers", "docs", "examples", "deploy", "golden", "fixtures"}
     for path in TESTS:
         folder = path.parent.relative_to(ROOT / "tests").as_posix()
         assert folder in rooms or folder.split("/")[0] in beside, f"{folder} is no room"

@@ -148,7 +148,7 @@ def outcomes(folder: Path) -> dict[str, Any]:
 
 def test_imports_work_or_say_what_they_need(tmp_path_factory: pytest.TempPathFactory) -> None:
     known = {sentence("inca.network", "network"), sentence("inca.dashboard", "dashboard")}
-    known.add(sentence("PrivateLogisticRegression", "learn"))
+    known |= {sentence("PrivateLogisticRegression", "learn"), sentence("inca relay --metrics-port", "relay")}
     failed = {statement: error for statement, error in outcomes(tmp_path_factory.getbasetemp()).items() if error}
     imports = {statement: error for statement, error in failed.items() if statement not in USES}
     assert {tuple(error) for error in imports.values()} == {("MissingLibrary", True, words) for words in known}

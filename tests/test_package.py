@@ -23,7 +23,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from helpers.command_examples import ANSWERS_NO, COMMANDS, write_inputs
+from helpers.command_examples import ANSWERS_NO, COMMANDS, ENDLESS, write_inputs
 from helpers.paths import ROOT
 
 LOCAL = re.compile(r"\]\((?!https?:)")
@@ -141,7 +141,7 @@ def walk(environment: Environment, folder: Path) -> Iterator[tuple[str, subproce
     write_inputs(folder)
     demo = "demo-was-refused"
     for name, words in COMMANDS.items():
-        if name == "dashboard":  # does not end by itself
+        if name in ENDLESS:
             continue
         done = environment.run("inca", *name.split(), *words.replace("{demo}", demo).split(), cwd=folder)
         assert "Traceback" not in done.stderr, f"{name}: {done.stderr}"
@@ -158,7 +158,7 @@ def test_every_command_without_extras(empty: Environment, tmp_path: Path) -> Non
         if done.returncode:
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), f"{name}: {done.stderr}"
             refused[name] = re.findall(r"^inca: inca .* needs .*: pip install 'inca\[(\w+)\]'$", done.stderr, re.M)
-    assert refused == {name: [extra] for name, extra in _needed().items() if name != "dashboard"}
+    assert refused == {name: [extra] for name, extra in _needed().items() if name not in ENDLESS}
 
 
 def _needed() -> dict[str, str]:
@@ -190,6 +190,18 @@ def test_the_dashboard_has_all_that_it_loads(full: Environment, tmp_path: Path) 
         finally:
             process.send_signal(signal.SIGINT)
     assert process.returncode in (0, 130)
+
+
+@pytest.mark.slow
+def test_the_relay_has_all_that_it_loads(full: Environment, tmp_path: Path) -> None:
+    words = ["relay", "--name", "localhost", "--port", "0", "--metrics-port", "0"]
+    command: list[Any] = [full.bin / "inca", *words]
+    with subprocess.Popen(command, cwd=tmp_path, env=full.variables, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and "The relay listens on 127.0.0.1:" in process.stdout.readline()
+        finally:
+            process.terminate()
+    assert process.returncode == 0
 
 
 def _loaded(address: str) -> int:

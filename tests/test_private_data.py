@@ -336,7 +336,7 @@ def test_what_is_not_hidden_would_be_noticed() -> None:
 
 
 def setup() -> SessionSetup:
-    cards = [Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(("anna", "bert", "cleo"))]
+    cards = [Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(("anna", "bert", "cleo"))]
     return SessionSetup(Roster("trial", terms(upper=0.1), tuple(cards)))
 
 

@@ -13,6 +13,7 @@ error is a table of the command line's own (`inca.cli.app`).
     ├── WorkerLost              the workers that jobs need died, or cannot be reached
     ├── SingularView            observed messages too nearly dependent for double precision (also an ArithmeticError)
     └── NetworkError            something between parties went wrong
+        ├── TemporaryFault          this machine cannot do it now: a port in use, or no memory
         ├── CannotJoin              this party cannot take part in the session
         ├── SequencePaused          a sequence of sessions cannot go on now, but can be started again
         ├── PeerUnreachable         a peer cannot be reached
@@ -66,6 +67,10 @@ class SingularView(IncaError, ArithmeticError):
 
 class NetworkError(IncaError):
     """Something between parties, or on a party's own disk, that keeps it from going on."""
+
+
+class TemporaryFault(NetworkError):
+    """Something that this machine cannot do now, and perhaps can when it is asked again: its port is in use."""
 
 
 class CannotJoin(NetworkError):

@@ -83,7 +83,7 @@ def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[
     status, out, err = call(capsys, "demo", "--parties", 12, "--kill", 3, "--restart", 2, "--keep-files")
     assert status == 0 and err == "12 processes start\n"
     assert pretended.asked["parties"] == 12 and pretended.asked["kill"] == 3 and pretended.asked["keep"] is True
-    assert 2 in pretended.asked.values()
+    assert 2 in pretended.asked.values() and pretended.asked["relay"] is False
     means = "72.2 min is the mean of the 10 whose values count", "70.0 min that of all 12", "Cork was killed"
     for part in ("71.5 min, the same for all 10", "9.2 min standard error", *means, "Aachen", "it there.\n"):
         assert part in out
@@ -132,9 +132,11 @@ def test_bad_input_is_refused(words: list[object], sentence: str, capsys: Captur
 
 
 @pytest.mark.slow
-def test_real_processes_agree(capsys: Capture) -> None:
-    status, out, err = call(capsys, "demo", "--parties", 5, "--kill", 1, "--restart", 0, "--json")
+@pytest.mark.parametrize("words", [[], ["--relay"]])
+def test_real_processes_agree(capsys: Capture, words: list[object]) -> None:
+    status, out, err = call(capsys, "demo", "--parties", 5, "--kill", 1, "--restart", 0, "--json", *words)
     report = json.loads(out)
+    assert ("5 processes and a relay start" in err) == bool(words)
     assert status == 0 and report["agreed"] and report["holders"] == 4 and "is killed (SIGKILL)" in err
     assert report["cohort"] == 4 and report["exact"]
     assert report["lattice"].startswith("equal, to the last unit")

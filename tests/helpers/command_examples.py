@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "node run": "{demo}/roster.json --identity {demo}/party-000 --state {demo}/party-000/sessions --value value.txt",
     "node status": "{demo}/party-000/sessions",
     "node ledger": "{demo}/party-000/sessions",
+    "relay": "--name localhost --port 0 --allow roster.json",
     "stats mean": f"patients.csv {STATS}",
     "stats variance": f"patients.csv {STATS}",
     "stats histogram": f"patients.csv {STATS} --bins 4",
@@ -43,6 +44,9 @@ COMMANDS: dict[str, str] = {
     "learn party": "study.json {demo}/roster.json --identity {demo}/party-000 --state studies --records records.csv",
 }
 """By command: the words behind it; {demo} is the folder that `inca demo` keeps, with a session that has been held."""
+
+ENDLESS = ("dashboard", "relay")
+"""Commands that run until they are stopped."""
 
 ANSWERS_NO = {"learn party": "the first session of the study was held without this party, and nobody is left to ask"}
 """Examples that end with status 1 or 2, and why."""

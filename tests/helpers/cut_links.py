@@ -14,7 +14,9 @@ import numpy as np
 
 from helpers.pace import allowance
 from inca.network.membership.terms import Terms
-from inca.network.testing.local_cluster import LocalCluster, free_ports, measure_start_up
+from inca.network.node.transport_setup import NetworkAccess
+from inca.network.testing.fork_server import measure_start_up
+from inca.network.testing.local_cluster import LocalCluster, free_ports
 
 N = 8
 PERIOD_S = 3.0
@@ -110,10 +112,10 @@ class EightProcesses(LocalCluster):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._private = free_ports(len(self.names))
-        self.links = Links([card.port for card in self.roster.parties], self._private)
+        self.links = Links([self.roster.addresses_of(i)[0].port for i in range(N)], self._private)
 
-    def listening_port(self, i: int) -> int | None:
-        return self._private[i]
+    def access(self, i: int) -> NetworkAccess:
+        return NetworkAccess(listen=("127.0.0.1", self._private[i]))
 
     def start_all(self, parties: Iterable[int] = range(N)) -> None:
         for i in parties:

@@ -23,7 +23,7 @@ NAMES = tuple(f"clinic-{letter}" for letter in "abcdefgh")
 
 def write_session(folder: Path, mean: float = 97.0) -> Path:
     """Write a session of eight, of whom one left, and beside it its roster, which is returned."""
-    cards = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
+    cards = tuple(Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(NAMES))
     agreed = {"epsilon": 2.0, "delta": 1e-5, "colluding": 0.1, "failure": 1e-6}
     noise = {"sigma_independent": 60.0, "sigma_cancelling": 4000.0, "sigma_together": 158.0, "distance": 24.0}
     setup = SessionSetup(Roster("waiting times", terms(seed=SEED, rounds=8, **agreed, **noise), cards))
@@ -33,7 +33,7 @@ def write_session(folder: Path, mean: float = 97.0) -> Path:
     presence = inca.Presence.explicit(present)
     execution = inca.Execution(topology.schedule, setup.roster.terms.injection, presence, cohort=present[-1] > 0)
     realized = RealizedExecution(execution, ())
-    checker = LossChecker(setup, topology, bytes.fromhex(SEED), 0)
+    checker = LossChecker(setup, bytes.fromhex(SEED), 0)
     total = setup.lattice.encode(np.array([mean])) * len(realized.cohort)
     weight = len(realized.cohort) * WEIGHT
     result = Result(total, weight, realized, exact=True, beacon=bytes(32))

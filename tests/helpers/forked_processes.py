@@ -17,7 +17,7 @@ from inca.errors import JournalUnusable
 from inca.network.node.journal import Journal
 from inca.network.node.runner import allow_connections, refuse_core_dumps
 from inca.network.protocol.records import Credited, Opened, Secret, Seeded
-from inca.network.testing.local_cluster import FORK_SERVER
+from inca.network.testing.fork_server import FORK_SERVER
 
 SESSION, PARTY = bytes(range(32)), 3
 """Whose journal the functions below write."""

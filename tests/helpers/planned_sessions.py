@@ -39,5 +39,5 @@ def planned_setup(parties: int, dimension: int = 1, min_round_duration: float = 
         seed=None if plan.design.schedule == "circle" else SEED,
     )
     names = [f"party-{i:03}" for i in range(parties)]
-    cards = tuple(Identity.create(name).card("127.0.0.1", 7000 + i) for i, name in enumerate(names))
+    cards = tuple(Identity.create(name).card(f"127.0.0.1:{7000 + i}") for i, name in enumerate(names))
     return SessionSetup(Roster("as planned", terms, cards))

@@ -31,7 +31,8 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import SessionSequence
-from inca.network.testing.local_cluster import FORK_SERVER, free_ports, measure_start_up
+from inca.network.testing.fork_server import FORK_SERVER, measure_start_up
+from inca.network.testing.local_cluster import free_ports
 
 SIZES = (4, 9, 2, 6, 5)  # records of the parties
 STEPS = 3
@@ -66,9 +67,7 @@ def agree(folder: Path, lead: float, **changes: Any) -> Roster:
     cards = []
     folder.mkdir(exist_ok=True)
     for i, port in enumerate(free_ports(len(SIZES))):
-        identity = Identity.create(f"party-{i}")
-        identity.write(folder / str(i), "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(f"party-{i}").write(folder / str(i), f"127.0.0.1:{port}"))
     roster = Roster("a sequence", Terms(**(terms | changes)), tuple(cards))
     roster.write(folder / "roster.json")
     return roster

@@ -24,7 +24,7 @@ from inca.network.membership.tls import client_context, server_context
 from inca.network.node.journal import Journal
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
-from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.transport_setup import NetworkAccess, limits_for, transport_for
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
 from inca.network.testing.expected_sum import expected_sum
@@ -73,7 +73,7 @@ class TwelveParties:
         self.identities = identities or [Identity.create(f"party-{i}") for i in range(N)]
         self.values = np.random.default_rng(1).random((N, dimension))
         ports = free_ports(N)
-        cards = [identity.card("127.0.0.1", port) for identity, port in zip(self.identities, ports, strict=True)]
+        cards = [identity.card(f"127.0.0.1:{port}") for identity, port in zip(self.identities, ports, strict=True)]
 
         def roster(slowness: float) -> Roster:
             fields: dict[str, Any] = {
@@ -110,7 +110,9 @@ class TwelveParties:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return [(card.host, card.port) for card in self.setup.roster.parties]
+        roster = self.setup.roster
+        found = [roster.addresses_of(i)[0] for i in range(len(roster.parties))]
+        return [(address.host, address.port) for address in found]
 
     def session_folder(self, i: int) -> Path:
         return self.folder / self.identities[i].name / "sessions" / self.setup.session.id.hex()[:16]
@@ -139,7 +141,7 @@ class TwelveParties:
     def arguments(self, i: int) -> list[str]:
         """Write what a party needs as a process, and return its command line."""
         home = self.folder / self.identities[i].name
-        self.identities[i].write(home, *self.addresses[i])
+        self.identities[i].write(home, *self.setup.roster.addresses_of(i))
         np.save(home / "value.npy", self.values[i])
         roster = self.folder / "roster.json"
         self.setup.roster.write(roster)
@@ -262,7 +264,7 @@ class Rogue(TransportEvents):
     def __init__(self, parties: TwelveParties, i: int, session: bytes | None = None) -> None:
         roster, limits = parties.setup.roster, limits_for(parties.setup.session)
         self.downs: list[Failure] = []
-        self.transport = transport_for(roster, parties.identities[i], limits, self, session=session)
+        self.transport = transport_for(roster, parties.identities[i], limits, self, NetworkAccess(), session=session)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Transport]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_bins_are_a_number_or_edges_and_quantiles_have_a_grid(tmp_path: Path) ->
     ("changes", "sentence"),
     [
         ({"format": "inca-study/2"}, "format must be inca-study/1.*, got 'inca-study/2'"),
-        ({"format": "inca-roster/2", "terms": {}}, "format must be inca-study/1.*, got 'inca-roster/2'"),
+        ({"format": "inca-roster/3", "terms": {}}, "format must be inca-study/1.*, got 'inca-roster/3'"),
         ({"task": "magic"}, "task"),
         ({"columns": {}}, "the number of columns must be at least 1"),
         ({"columns": {"age": [100, 0]}}, "the upper bound of age must be .*got 0"),
@@ -129,6 +130,8 @@ def test_parties_with_different_studies_are_in_different_sessions(tmp_path: Path
     variants += [QUANTILES, QUANTILES | {"quantiles": [0.5]}, QUANTILES | {"points": 9}]
     sessions = [study(tmp_path, **changes).agreement(roster).session for changes in variants]
     assert len(set(sessions)) == len(sessions)
+    relayed = study(tmp_path).agreement(replace(roster, relays=("wss://relay.example.org/inca",)))
+    assert relayed.session not in sessions and relayed.relays
 
 
 def test_the_plan_may_fail_in_all_sessions_together_with_delta_at_most(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "installing",
         "dashboard",
         "network",
+        "relay",
         "learning",
         "studies",
         "pytorch",
@@ -74,6 +75,7 @@ SHORT = {
     "conditions": "When bounded noise is enough",
     "reproduction": "The paper's figures",
     "network": "Parties on a network",
+    "relay": "Relays, for parties behind firewalls",
 }
 """Titles in the menu, where a page's own is too long for it."""
 

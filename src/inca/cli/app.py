@@ -18,12 +18,13 @@ from cyclopts.exceptions import CycloptsError
 from inca._base.extras import require_extra
 from inca.cli.options import GROUPS, OPTIONS
 from inca.cli.printing import print_error
-from inca.cli.usage import NO_RESULT, refuse_fractions, usage_sentence
-from inca.errors import IncaError, InvalidInput
+from inca.cli.usage import NO_RESULT, TEMPORARY, refuse_fractions, usage_sentence
+from inca.errors import IncaError, InvalidInput, TemporaryFault
 
 EXIT_STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (InvalidInput, 2),
     (CycloptsError, 2),
+    (TemporaryFault, TEMPORARY),
     (IncaError, 1),
     (KeyboardInterrupt, 130),
 )
@@ -34,6 +35,7 @@ STATUS_MEANING = {
     1: "the answer is no: there is no result, or a required guarantee does not hold",
     2: "the options or the input were refused",
     NO_RESULT: "a session has ended without a result, and starting the party again changes nothing",
+    TEMPORARY: "a temporary fault of this machine, such as a port in use: start it again",
     130: "stopped by Ctrl-C",
 }
 
@@ -42,6 +44,7 @@ NEEDED_EXTRA = {
     "inca demo": "network",
     "inca dashboard": "dashboard",
     "inca node": "network",
+    "inca relay": "network",
     "inca learn compare": "learn",
     "inca learn agree": "network",
     "inca learn party": "network",
@@ -68,6 +71,7 @@ COMMANDS = {
     "node run": "node.run:run",
     "node status": "node.status:status",
     "node ledger": "node.ledger:ledger",
+    "relay": "relay:relay",
     "stats mean": "stats.moments:mean",
     "stats variance": "stats.moments:variance",
     "stats histogram": "stats.histogram:histogram",

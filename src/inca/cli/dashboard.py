@@ -8,12 +8,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from inca.cli.options import OPTIONS, Address, options
+from inca.cli.options import OPTIONS, Place, options
 from inca.cli.printing import print_text
 
 
 @options(OPTIONS)
-class Page(Address):
+class Page(Place):
     """Where the page is, and what it follows."""
 
     host: str = "127.0.0.1"

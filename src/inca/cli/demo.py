@@ -33,6 +33,8 @@ class Show(Size):
     """How many of the killed to start again."""
     keep_files: bool = False
     """Keep all files of the parties, and say where they are."""
+    relay: bool = False
+    """Let the parties reach each other through a relay, another process; none of them has a port to listen on."""
     dashboard: bool = False
     """Show it in a browser as it happens, until Ctrl-C."""
 
@@ -41,11 +43,14 @@ def demo(*, show: Show = Show(), output: Shown = Shown()) -> None:
     """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
 
     Every process is a clinic with an identity, a private value (the mean waiting time of its 60 patients, from 0 to 240
-    minutes), a journal and a port of its own; nobody is in charge. At the end each of those who are left holds the same
-    estimate and has worked out for itself what the session gave away about any one of its patients. The table follows
-    the parties' rounds.
+    minutes), a journal and a port of its own; nobody is in charge. With --relay they have no ports: all connect to one
+    relay, as parties behind firewalls do, and it passes on what it cannot read. At the end each of those who are left
+    holds the same estimate and has worked out for itself what the session gave away about any one of its patients. The
+    table follows the parties' rounds.
 
     Example:  inca demo --parties 12 --kill 3 --restart 1
+
+    Behind firewalls:  inca demo --relay
     """
     from inca._base.extras import require_extra
     from inca._base.validation import integer, refuse
@@ -61,7 +66,7 @@ def demo(*, show: Show = Show(), output: Shown = Shown()) -> None:
     if show.dashboard:
         require_extra("inca demo --dashboard", "dashboard")
     with (
-        Demo(parties, kill=kill, restart=restart, keep=show.keep_files) as session,
+        Demo(parties, kill=kill, restart=restart, relay=show.relay, keep=show.keep_files) as session,
         served(session.folder) if show.dashboard else nullcontext(),
     ):
         if output.json or not sys.stderr.isatty():
@@ -117,7 +122,8 @@ def _table(session: Demo) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"Session {session.session[:16]}: {session.rounds} rounds over TLS on this machine")
+    way = "through a relay" if session.relayed else "over TLS"
+    table = Table(title=f"Session {session.session[:16]}: {session.rounds} rounds {way} on this machine")
     for heading in ("party", "process", "rounds", "stage", "offers open"):
         table.add_column(heading)
     for row in session.rows():

@@ -23,6 +23,8 @@ from inca._base.options import (
     Loss,
     PlanOptions,
     Privacy,
+    Rounds,
+    ScheduleChoice,
     Sensitivity,
     Sigmas,
     Size,
@@ -32,6 +34,8 @@ from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca import Domain, Transcript
+    from inca.network.addresses import Address
+    from inca.network.node.transport_setup import NetworkAccess
     from inca.protocol.transcript import AgreedGuarantee
 
 Kind = TypeVar("Kind")
@@ -78,7 +82,7 @@ def default(text: str) -> Parameter:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 ExecutionFile = Annotated[Path, Parameter(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
-RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/2, as `inca node roster init` writes it.")]
+RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/3, as `inca node roster init` writes it.")]
 StudyFile = Annotated[Path, Parameter(help="What is to be learned, and how private: inca-study/1 (JSON).")]
 StateFolder = Annotated[Path, Parameter(help="The --state folder of a node on this machine.")]
 
@@ -328,14 +332,10 @@ class NoiseByHand(HandNoise):
 
 
 @options(PROTOCOL)
-class AgreedProtocol(Sigmas):
+class AgreedProtocol(Sigmas, ScheduleChoice, Rounds):
     """The protocol of a session."""
 
-    rounds: int | None = None
-    """Rounds of gossip: needed without --plan."""
     schedule: Literal["permutation", "circle"] = "permutation"
-    """Who sends to whom, and hears from whom: permutation (drawn for each round) or circle (in round r the r-th next
-    party)."""
 
 
 # --- a party of a network -------------------------------------------------------------------------------------------
@@ -349,14 +349,44 @@ class PartyFolder:
     """The folder that `inca node keygen` wrote."""
 
 
-@options(OPTIONS)
-class Address:
-    """Where a party or a page is reached."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Place:
+    """Where something listens."""
 
-    host: str
+    host: str | None = None
     """A host name or an IP address."""
-    port: int
+    port: int | None = None
     """A TCP port to listen on."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RelayChoice:
+    """Where parties are reached that may only connect outwards."""
+
+    relay: Annotated[list[str], Parameter(metavar="wss://HOST/PATH")] = field(default_factory=list)
+    """A relay (`inca relay`) that leads to parties that may only connect outwards; may be given several times, the
+    preferred one first. The others try a party's own --host and --port before."""
+
+
+@options(OPTIONS)
+class CardAddresses(RelayChoice, Place):
+    """Where a party is reached."""
+
+    @property
+    def addresses(self) -> "list[Address]":
+        """The addresses in order of preference."""
+        from inca._base.validation import refuse
+        from inca.network.addresses import Address
+
+        if (self.host is None) != (self.port is None):
+            option, other = ("--host", "--port") if self.port is None else ("--port", "--host")
+            raise InvalidInput(f"{option} must come with {other}: the others need both to connect")
+        relays = [Address.parse(text) for text in self.relay]
+        for text, relay in zip(self.relay, relays, strict=True):
+            if not relay.relayed:
+                refuse("--relay", text, "the address of a relay, wss://HOST/PATH")
+        own = [] if self.host is None or self.port is None else [Address(self.host, self.port)]
+        return own + relays
 
 
 @options(OPTIONS)
@@ -367,18 +397,22 @@ class PartyFolders(PartyFolder):
     """Where journals, logs and results are kept, a folder per session."""
     listen: Annotated[str | None, Parameter(metavar="HOST:PORT")] = None
     """Listen here instead of at the address in the roster."""
+    relay_ca: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    """Certificates (PEM) of authorities that may vouch for relays, besides those of this machine: of a private relay,
+    or of a proxy of yours that opens TLS. Proxies are taken from HTTPS_PROXY and NO_PROXY."""
 
     @property
-    def listen_address(self) -> tuple[str, int] | None:
-        """The host and port that --listen names, if it was given."""
+    def access(self) -> "NetworkAccess":
+        """How this machine takes part in the network."""
         from inca._base.validation import refuse
+        from inca.network.node.transport_setup import NetworkAccess
 
         if self.listen is None:
-            return None
+            return NetworkAccess(relay_ca=self.relay_ca)
         host, _, port = self.listen.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             refuse("--listen", self.listen, "HOST:PORT")
-        return host.strip("[]"), int(port)
+        return NetworkAccess(listen=(host.strip("[]"), int(port)), relay_ca=self.relay_ca)
 
 
 @options(TIME)

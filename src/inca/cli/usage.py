@@ -19,6 +19,9 @@ from cyclopts.exceptions import (
 NO_RESULT = 3
 """The status of a session that has ended without a result: there is no use in starting the party again."""
 
+TEMPORARY = 75
+"""The status of a fault that may be over when the program is started again; EX_TEMPFAIL of sysexits.h."""
+
 _MUST_BE: dict[Any, str] = {int: "an integer", float: "a number"}
 
 

@@ -9,6 +9,7 @@ import csv
 import hashlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -232,7 +233,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return the roster under a name that tells the study, so that parties with different ones never meet."""
         text = json.dumps(msgspec.to_builtins(self), separators=(",", ":"), allow_nan=False)
         name = hashlib.sha256(roster.session + text.encode()).hexdigest()[:48]
-        return Roster(name, roster.terms, roster.parties)
+        return replace(roster, name=name)
 
 
 def read_study(path: str | Path) -> Study:

@@ -2,8 +2,9 @@
 
 The names below are public; everything else in this package is internal.
 
-- Before a session: `Identity`, `Card`, `Terms`, `Roster`, and `examine`, which is what `inca node doctor` does.
-- One session: `SessionSetup` and `run_party`.
+- Before a session: `Identity`, `Card`, `Address`, `Terms`, `Roster`, and `examine`, which does what `inca node doctor`
+  does.
+- One session: `SessionSetup`, `NetworkAccess` and `run_party`.
 - Several sessions of the same parties: `SessionSequence`.
 - All parties on one machine, as processes: `LocalCluster`.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -19,6 +20,8 @@ _HTTPS_PORT = 443
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
 _FORM = "HOST:PORT, or wss://HOST/PATH of a relay"
+MOST_ADDRESSES = 8
+"""So many a party may have: each may be dialled in turn, and it registers at each relay among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,30 @@ class Address:
     def __repr__(self) -> str:
         """Return it as an argument of `parse` would be."""
         return f"Address({str(self)!r})"
+
+
+def read_addresses(what: str, texts: Sequence[str]) -> tuple[Address, ...]:
+    """Return addresses in order of preference, or refuse a list that is not one; each is as `str` writes it.
+
+    What is signed has one spelling so. A party itself is tried before the relays that lead to it.
+
+    Example:
+        >>> read_addresses("addresses", ["anna.example.org:7001", "wss://relay.example.org/inca"])
+        (Address('anna.example.org:7001'), Address('wss://relay.example.org/inca'))
+    """
+    if len(texts) > MOST_ADDRESSES:
+        refuse(f"the number of {what}", len(texts), f"at most {MOST_ADDRESSES}")
+    addresses = tuple(map(Address.parse, texts))
+    places: set[object] = set()
+    for text, address in zip(texts, addresses, strict=True):
+        if text != str(address):
+            refuse(f"an entry of {what}", text, f"written as {str(address)!r}")
+        if address.place in places:
+            refuse(what, text, "of different places, not twice of one")
+        places.add(address.place)
+    if sorted(addresses, key=lambda address: address.relayed) != list(addresses):
+        refuse(what, ", ".join(texts), "direct ones first, then those of relays")
+    return addresses
 
 
 def _refuse_form(text: object) -> NoReturn:

@@ -77,4 +77,4 @@ def test_without_cryptography_it_says_what_is_needed(
     study = write_study(tmp_path)
     monkeypatch.setitem(sys.modules, "cryptography", None)
     sentence = refused(capsys, "learn", "agree", study, roster)
-    assert sentence == "inca learn agree needs cryptography: pip install 'inca[network]'"
+    assert sentence == "inca learn agree needs cryptography and websockets: pip install 'inca[network]'"

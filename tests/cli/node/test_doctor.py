@@ -21,9 +21,7 @@ def roster(tmp_path: Path) -> Roster:
     """A roster of four, with the identity of the first in the folder of her name."""
     cards = []
     for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
-        identity = Identity.create(name)
-        identity.write(tmp_path / name, "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(name).write(tmp_path / name, f"127.0.0.1:{port}"))
     return Roster("trial", terms(), tuple(cards))
 
 
@@ -37,11 +35,14 @@ def test_it_prints_a_table_and_json(capsys: Capture, tmp_path: Path, roster: Ros
     assert (status, err) == (0, "")
     for part in (f"session {roster.session.hex()}", "this machine\n", "\npeers\n", "bert  not there"):
         assert part in out
-    assert out.endswith("3 of 3 peers are not there yet.\nNothing is in the way of the session.\n")
+    assert out.endswith(
+        "3 of 3 peers are not there yet.\nNothing is in the way here. No peer was there to try the links with.\n"
+    )
     status, out, err = call(capsys, *words(tmp_path, roster), *SOON, "--json")
     report = json.loads(out)
     assert (status, err, report["well"], report["problems"]) == (0, "", True, [])
     assert [peer["state"] for peer in report["peers"]] == ["not there"] * 3
+    assert (report["absent"], report["apart"]) == ([peer["what"] for peer in report["peers"]], [])
     assert {check["what"] for check in report["checks"]} == {
         "roster", "start", "address", "space", "journal", "memory", "loss", "period", "estimate"
     }  # fmt: skip

@@ -77,6 +77,32 @@ def test_after_the_start_whoever_cannot_be_reached_is_named_once_until_it_is_bac
     assert told("connected", peer="emil") == "" and told("down", **fields) == line
 
 
+RELAY = "wss://relay.example.org/inca"
+
+
+def test_who_is_reached_through_a_relay_is_counted_before_the_start_and_named_when_that_changes() -> None:
+    told = Told()
+    assert told("connected", peer="bert", relay=RELAY) == (
+        "2 of 5 here (1 through a relay), cleo, dora, emil missing, starts in 40 s\n"
+    )
+    told.now = 101.0
+    assert told("connected", peer="bert", relay=RELAY) == "" and told("connected", peer="cleo") == ""
+    assert told("connected", peer="bert") == "bert is reached directly now\n"
+    assert told("connected", peer="cleo", relay=RELAY) == f"cleo is reached through {RELAY} now\n"
+
+
+@pytest.mark.parametrize("now", [60.0, 101.0])
+def test_a_lost_registration_is_named_once_until_it_is_back(now: float) -> None:
+    told = Told()
+    told.now = now
+    lost = {"relay": RELAY, "cause": "relay unreachable", "reason": "nothing answers there"}
+    assert told("registered", relay=RELAY) == ""
+    assert told("unregistered", **lost) == f"not registered at {RELAY}: nothing answers there\n"
+    assert told("unregistered", **lost) == "" and told("registered", relay=RELAY) == f"registered at {RELAY} again\n"
+    assert told("unregistered", **lost) != ""
+    assert told("contested", relay=RELAY).startswith(f"{RELAY} refused a second process with our key")
+
+
 def status(stage: str, **fields: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
         "round": 2,

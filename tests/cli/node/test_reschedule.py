@@ -16,7 +16,7 @@ STARTS = ("2090-01-15T08:00:00Z", "2090-01-16T08:00:00Z")
 
 
 def write(path: Path, **changes: Any) -> Roster:
-    cards = [Identity.create(name).card("gateway.example.org", 7001 + i) for i, name in enumerate(("a", "b", "c"))]
+    cards = [Identity.create(name).card(f"gateway.example.org:{7001 + i}") for i, name in enumerate(("a", "b", "c"))]
     agreed = {"start": from_utc(STARTS[0]), "epsilon": 4.0, "delta": 1e-5} | changes
     roster = Roster("trial", terms(**agreed), tuple(cards))
     roster.write(path)

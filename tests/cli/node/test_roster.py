@@ -28,7 +28,7 @@ WHEN: list[object] = ["--start", "2090-01-15T08:00:00Z"]
 def cards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("parties")
     for i, name in enumerate(("anna", "bert", "cleo", "dora")):
-        Identity.create(name).write(folder / name, "127.0.0.1", 7001 + i)
+        Identity.create(name).write(folder / name, f"127.0.0.1:{7001 + i}")
     return sorted(folder.glob("*/card.json"))
 
 
@@ -54,7 +54,7 @@ def test_a_roster_from_its_terms_to_its_last_party(capsys: Capture, roster: Path
     status, out, _ = call(capsys, "node", "roster", "show", roster)
     assert status == 0
     for card in complete.parties:
-        assert card.fingerprint in out and card.address in out
+        assert card.fingerprint in out and card.addresses[0] in out
     for words in (
         "Roster trial: 3 parties",
         "one number in [0, 240]; two values of a party differ by at most 240",
@@ -83,8 +83,7 @@ def test_show_prints_json(capsys: Capture, roster: Path, cards: list[Path]) -> N
     assert report["session"] == read_roster(roster).session.hex() and report["terms"]["start"] == "2090-01-15T08:00:00Z"
     assert report["parties"][3] == {
         "name": "dora",
-        "host": "127.0.0.1",
-        "port": 7004,
+        "addresses": ["127.0.0.1:7004"],
         "fingerprint": read_card(cards[3]).fingerprint,
     }
 
@@ -108,7 +107,7 @@ def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None
 
 
 def test_the_file_keeps_the_words_of_its_format(capsys: Capture, roster: Path) -> None:
-    """Their hash names the session: `inca-roster/2` has the same bytes whatever options and attributes are called."""
+    """Their hash names the session: `inca-roster/3` has the same bytes whatever options and attributes are called."""
     terms = json.loads(roster.read_text())["terms"]
     assert (terms["least_cohort"], terms["clock_bound"], terms["pace"], terms["rule"]) == (3, 1.0, 0.0, "exact")
     assert json.loads(call(capsys, "node", "roster", "show", roster, "--json")[1])["terms"] == terms
@@ -252,14 +251,14 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
     assert call(capsys, "node", "roster", "add", roster, cards[0])[0] == 0
     before = roster.read_bytes()
     (tmp_path / "bad.json").write_text("{}")
-    Identity.create("emil").write(tmp_path / "emil", "127.0.0.1", 7001)
+    Identity.create("emil").write(tmp_path / "emil", "127.0.0.1:7001")
     for words, part in (
         ([cards[1], cards[0]], "the name of party 2 ('anna') must "),
         ([cards[1], cards[1]], "the name of party 2 ('bert') must "),
         ([cards[1], tmp_path / "emil" / "card.json"], "the address of party 2 ('emil') must "),
-        ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/2 file: format must be inca-card/2"),
+        ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/3 file: format must be inca-card/3"),
         ([cards[1], tmp_path / "none.json"], "none.json cannot be read: No such file"),
-        ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/2 file"),
+        ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/3 file"),
         ([], "missing argument CARD..."),
     ):
         sentence = refused(capsys, "node", "roster", "add", roster, *words)
@@ -271,7 +270,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
 def test_what_is_no_roster_is_refused(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     for path, sentence in (
         (tmp_path / "none.json", "none.json cannot be read"),
-        (cards[0], "format must be inca-roster/2, got 'inca-card/2'"),
+        (cards[0], "format must be inca-roster/3, got 'inca-card/3'"),
     ):
         for words in (["show", path], ["add", path, cards[1]]):
             assert sentence in refused(capsys, "node", "roster", *words)
@@ -282,7 +281,7 @@ def test_without_cryptography_it_says_what_is_needed(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     sentence = refused(capsys, "node", "roster", "show", tmp_path / "r.json")
-    assert sentence == "inca node roster show needs cryptography: pip install 'inca[network]'"
+    assert sentence == "inca node roster show needs cryptography and websockets: pip install 'inca[network]'"
 
 
 @pytest.mark.parametrize(

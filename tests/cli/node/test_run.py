@@ -89,7 +89,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Iterato
         cluster.run(0, "--value", str(anna.with_suffix(".npy")), "--shred")
         cluster.run(1, "--value-command", f"cat {shlex.quote(str(bert))}", "--clip")
         cluster.run(2, "--value", str(cleo))
-        cluster.run(3, "--value", "-", "--listen", f"0.0.0.0:{cluster.roster.parties[3].port}", stdin=dora)
+        cluster.run(3, "--value", "-", "--listen", f"0.0.0.0:{cluster.roster.addresses_of(3)[0].port}", stdin=dora)
         _until(lambda: any(entry["event"] == "planned loss" for entry in cluster.log(2)), start - time.time())
         cluster.terminate(2)
         cluster.run(2)  # the value is not needed any more
@@ -135,7 +135,8 @@ def test_all_have_the_same_result(session: Processes) -> None:
 
 def test_parties_behind_one_address_differ_by_their_ports(session: Processes) -> None:
     cards = [read_card(session.party_folder(i) / "card.json") for i in range(4)]
-    assert {card.host for card in cards} == {"127.0.0.1"} and len({card.port for card in cards}) == 4
+    assert all(card.addresses[0].startswith("127.0.0.1:") for card in cards)
+    assert len({card.addresses for card in cards}) == 4
     assert tuple(cards) == session.roster.parties
     assert session.result(0)["cohort"] == list(NAMES)
 
@@ -246,7 +247,7 @@ def test_a_session_that_ended_without_a_result_says_why_again(capsys: Capture, t
 
 
 def test_a_session_that_has_ended_tells_a_stranger_nothing(capsys: Capture, session: Processes, tmp_path: Path) -> None:
-    Identity.create("stranger").write(tmp_path / "stranger", "127.0.0.1", 7001)
+    Identity.create("stranger").write(tmp_path / "stranger", "127.0.0.1:7001")
     words = ["--identity", tmp_path / "stranger", "--state", session.party_folder(0) / "sessions"]
     sentence = refused(capsys, "node", "run", session.folder / "roster.json", *words)
     assert "the identity of 'stranger' is not in the roster" in sentence
@@ -284,9 +285,7 @@ def roster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("refused")
     cards = []
     for name, port in zip((*NAMES[:3], "stranger"), free_ports(4), strict=True):
-        identity = Identity.create(name)
-        identity.write(folder / name, "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(name).write(folder / name, f"127.0.0.1:{port}"))
     Roster("trial", terms(), tuple(cards[:3])).write(folder / "roster.json")
     return folder / "roster.json"
 

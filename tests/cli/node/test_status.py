@@ -56,6 +56,19 @@ def test_what_takes_long_is_told_while_the_party_runs(capsys: Capture, tmp_path:
     assert out.count("final messages: ") == 1
 
 
+def test_relays_are_told_while_the_party_runs(capsys: Capture, tmp_path: Path) -> None:
+    relays = {"wss://relay.example.org/inca": "", "wss://second.example.org": "nothing answers there"}
+    write(tmp_path, through_relays=2, relays=relays)
+    _, out, _ = call(capsys, "node", "status", tmp_path)
+    assert out.endswith(
+        "1 offers open, 3 peers connected, 2 of them through a relay\n"
+        "  registered at wss://relay.example.org/inca\n"
+        "  not registered at wss://second.example.org: nothing answers there\n"
+    )
+    write(tmp_path, "two", process=2**30, through_relays=2, relays=relays)
+    assert call(capsys, "node", "status", tmp_path)[1].count("registered at") == 2
+
+
 def test_all_sessions_of_a_folder_are_shown(capsys: Capture, tmp_path: Path) -> None:
     write(tmp_path)
     write(tmp_path, "two", session="cd" * 32, ended=True, stage="over", reason="no majority")

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import random
 import socket
 import ssl
 import stat
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,8 +21,11 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inca.errors import InvalidInput
+from inca.network.addresses import Address, read_addresses
 from inca.network.membership.identity import Card, Identity, fingerprint, read_card, verify
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
@@ -45,6 +50,9 @@ TERMS = Terms(
 )
 
 
+SIGNER = Identity.create("anna")
+
+
 @pytest.fixture(scope="module")
 def parties() -> list[Identity]:
     return [Identity.create(name) for name in ("anna", "bert", "cleo")]
@@ -52,7 +60,7 @@ def parties() -> list[Identity]:
 
 @pytest.fixture(scope="module")
 def roster(parties: list[Identity]) -> Roster:
-    return Roster("trial", TERMS, tuple(party.card("127.0.0.1", 7000 + i) for i, party in enumerate(parties)))
+    return Roster("trial", TERMS, tuple(party.card(f"127.0.0.1:{7000 + i}") for i, party in enumerate(parties)))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +97,7 @@ def test_an_identity_is_written_and_read_with_private_modes(tmp_path: Path) -> N
     before = os.umask(0)  # the modes must not depend on it
     try:
         identity = Identity.create("Hôpital Nº 5")
-        identity.write(tmp_path / "anna", "anna.example.org", 7001)
+        identity.write(tmp_path / "anna", "anna.example.org:7001")
     finally:
         os.umask(before)
     folder = tmp_path / "anna"
@@ -97,31 +105,31 @@ def test_an_identity_is_written_and_read_with_private_modes(tmp_path: Path) -> N
     again = Identity.read(folder)
     assert (again.name, again.certificate) == ("Hôpital Nº 5", identity.certificate)
     assert verify(identity.certificate, b"x", again.sign(b"x"))
-    assert read_card(folder / "card.json") == identity.card("anna.example.org", 7001)
+    assert read_card(folder / "card.json") == identity.card("anna.example.org:7001")
     fields = json.loads((folder / "card.json").read_text())
-    assert fields["format"] == "inca-card/2" and base64.b64decode(fields["certificate"]) == identity.certificate
+    assert fields["format"] == "inca-card/3" and base64.b64decode(fields["certificate"]) == identity.certificate
     assert "PRIVATE" not in (folder / "card.json").read_text()
     assert repr(identity) == "Identity(name='Hôpital Nº 5')"
 
 
 def test_nothing_is_overwritten_and_nothing_half_written_remains(tmp_path: Path) -> None:
     first, second = Identity.create("anna"), Identity.create("anna")
-    first.write(tmp_path / "a", "h", 1)
+    first.write(tmp_path / "a", "h:1")
     with pytest.raises(InvalidInput, match=r"identity\.pem is there already, and an identity is never overwritten"):
-        second.write(tmp_path / "a", "h", 1)
+        second.write(tmp_path / "a", "h:1")
     assert Identity.read(tmp_path / "a").certificate == first.certificate
     (tmp_path / "b").mkdir(mode=0o700)
     (tmp_path / "b" / "card.json").write_text("mine")
     with pytest.raises(InvalidInput, match=r"card\.json is there already"):
-        second.write(tmp_path / "b", "h", 1)
+        second.write(tmp_path / "b", "h:1")
     assert [file.name for file in (tmp_path / "b").iterdir()] == ["card.json"]
-    with pytest.raises(InvalidInput, match="port must be from 1 to 65535, got 0"):
-        second.write(tmp_path / "c", "h", 0)
+    with pytest.raises(InvalidInput, match="port must be an integer from 1 to 65535, got 0"):
+        second.write(tmp_path / "c", "h:0")
     with pytest.raises(InvalidInput, match="cannot be written: No such file"):
-        second.write(tmp_path / "no" / "folder", "h", 1)
+        second.write(tmp_path / "no" / "folder", "h:1")
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="file cannot be written: Not a directory"):
-        second.write(tmp_path / "file", "h", 1)
+        second.write(tmp_path / "file", "h:1")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b", "file"]
 
 
@@ -135,7 +143,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InvalidInput, match="anna cannot be written: No space left on device"):
-        Identity.create("anna").write(tmp_path / "anna", "h", 1)
+        Identity.create("anna").write(tmp_path / "anna", "h:1")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,13 +154,13 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, bits: int)
     with pytest.raises(
         InvalidInput, match=f"the mode of .*open must be .* only its owner can write to it, got {bits:04o}"
     ):
-        Identity.create("anna").write(tmp_path / "open", "h", 1)
+        Identity.create("anna").write(tmp_path / "open", "h:1")
     assert list((tmp_path / "open").iterdir()) == []
 
 
 @pytest.mark.parametrize("bits", [0o640, 0o604, 0o644, 0o660, 0o610])
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path, bits: int) -> None:
-    Identity.create("anna").write(tmp_path / "a", "h", 1)
+    Identity.create("anna").write(tmp_path / "a", "h:1")
     (tmp_path / "a" / "identity.pem").chmod(bits)
     with pytest.raises(InvalidInput, match=rf"identity\.pem must be 0600, for its owner alone, got {bits:04o}"):
         Identity.read(tmp_path / "a")
@@ -162,7 +170,7 @@ def test_damaged_identities_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"identity\.pem cannot be read: No such file"):
         Identity.read(tmp_path)
     for name in ("a", "b"):
-        Identity.create(name).write(tmp_path / name, "h", 1)
+        Identity.create(name).write(tmp_path / name, "h:1")
     path = tmp_path / "a" / "identity.pem"
     mine, other = path.read_bytes(), (tmp_path / "b" / "identity.pem").read_bytes()
     split = mine.index(b"-----BEGIN CERT")
@@ -188,22 +196,41 @@ def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
         Identity.create(name)
 
 
-@pytest.mark.parametrize("host", ["", "a b", "-a", "a..b", "0.0.0.0", "::", "h:80", "a/b", "x" * 64, "a." * 127 + "a"])
-def test_hosts_that_cannot_be_reached_are_refused(parties: list[Identity], host: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"host must be a host name or an IP address that the other parties can reach, got "
-    ):
-        parties[0].card(host, 80)
+ADDRESSES: dict[str, tuple[tuple[str, ...], str]] = {
+    "no port": (("h",), "an address must be HOST:PORT, or wss://HOST/PATH of a relay, got 'h'"),
+    "everywhere": (("0.0.0.0:80",), "host must be a host name or an IP address that the other parties can reach"),
+    "another spelling": (
+        ("H.example.org:80",),
+        "an entry of addresses must be written as 'h.example.org:80', got 'H",
+    ),
+    "the usual port": (
+        ("wss://r:443/inca",),
+        "an entry of addresses must be written as 'wss://r/inca', got 'wss://r:4",
+    ),
+    "twice": (("h:1", "h:1"), "addresses must be of different places, not twice of one, got 'h:1'"),
+    "twice, spelled otherwise": (("[::1]:1", "[0::1]:1"), "addresses must be of different places, not twice of one"),
+    "relays first": (
+        ("wss://r", "h:1"),
+        "addresses must be direct ones first, then those of relays, got 'wss://r",
+    ),
+    "too many": (tuple(f"h:{i}" for i in range(1, 10)), "the number of addresses must be at most 8, got 9"),
+}
 
 
-def test_addresses_are_shown_and_compared(parties: list[Identity]) -> None:
+@pytest.mark.parametrize("case", ADDRESSES)
+def test_addresses_on_a_card_are_few_different_and_in_one_spelling(case: str, parties: list[Identity]) -> None:
+    addresses, sentence = ADDRESSES[case]
     anna = parties[0]
-    assert anna.card("::1", 80).address == "[::1]:80" and anna.card("10.0.0.1", 80).address == "10.0.0.1:80"
-    assert anna.card("0:0::1", 80).place == anna.card("::1", 80).place
-    assert anna.card("Anna.example.org.", 80).place == anna.card("anna.example.org", 80).place
-    for port in (0, 65536, True):
-        with pytest.raises(InvalidInput, match=f"port must be .*from 1 to 65535, got {port}"):
-            anna.card("h", port)
+    text = f"inca-card/3\0{json.dumps([anna.name, addresses], separators=(',', ':'))}".encode()
+    with pytest.raises(InvalidInput) as caught:
+        Card(name=anna.name, addresses=addresses, certificate=anna.certificate, signature=anna.sign(text))
+    assert sentence in str(caught.value)
+
+
+def test_a_card_has_one_spelling_whatever_its_owner_writes(parties: list[Identity]) -> None:
+    card = parties[0].card(Address("Anna.example.org", 80), "wss://Relay.example.org:443/")
+    assert card.addresses == ("anna.example.org:80", "wss://relay.example.org")
+    assert parties[0].card().addresses == ()
 
 
 def signed(subject: str, issuer: str, ca: bool | None, signer: Ed25519PrivateKey | None = None) -> Identity:
@@ -240,17 +267,17 @@ CERTIFICATES: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_certificates_that_are_not_the_party_s_own_are_refused(case: str) -> None:
     make, sentence = CERTIFICATES[case]
     with pytest.raises(InvalidInput, match=sentence):
-        Card(name="anna", host="h", port=1, certificate=make(), signature=bytes(64))
+        Card(name="anna", addresses=("h:1",), certificate=make(), signature=bytes(64))
 
 
 CARDS: dict[str, tuple[str, str]] = {
     "not json": ("{", "Input data was truncated"),
-    "not an object": ("71.25", "format must be inca-card/2, got None"),  # it could be a value
-    "no format": ("{}", "format must be inca-card/2, got None"),
-    "another format": ('{"format": "inca-card/3"}', "format must be inca-card/2, got 'inca-card/3'"),
-    "no fields": ('{"format": "inca-card/2"}', "missing required field `name`"),
-    "unknown field": ('{"format": "inca-card/2", "nmae": "a"}', "unknown field `nmae`"),
-    "not base64": ('{"format": "inca-card/2", "name": "a", "host": "h", "port": 1, "certificate": "*"}', "base64"),
+    "not an object": ("71.25", "format must be inca-card/3, got None"),  # it could be a value
+    "no format": ("{}", "format must be inca-card/3, got None"),
+    "another format": ('{"format": "inca-card/2"}', "format must be inca-card/3, got 'inca-card/2'"),
+    "no fields": ('{"format": "inca-card/3"}', "missing required field `name`"),
+    "unknown field": ('{"format": "inca-card/3", "nmae": "a"}', "unknown field `nmae`"),
+    "not base64": ('{"format": "inca-card/3", "name": "a", "addresses": [], "certificate": "*"}', "base64"),
     "not text": ("\udcff", ""),
 }
 
@@ -259,45 +286,68 @@ CARDS: dict[str, tuple[str, str]] = {
 def test_cards_that_are_none_are_refused(case: str, tmp_path: Path) -> None:
     text, sentence = CARDS[case]
     (tmp_path / "card.json").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/2 file: .*{sentence}"):
+    with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/3 file: .*{sentence}"):
         read_card(tmp_path / "card.json")
     with pytest.raises(InvalidInput, match=r"none\.json cannot be read"):
         read_card(tmp_path / "none.json")
 
 
 def test_a_card_in_a_file_is_checked_like_any_other(tmp_path: Path, parties: list[Identity]) -> None:
-    fields = msgspec.to_builtins(parties[0].card("h", 1)) | {"port": 0}
+    fields = msgspec.to_builtins(parties[0].card("h:1")) | {"addresses": ["h:0"]}
     (tmp_path / "card.json").write_text(json.dumps(fields))
-    with pytest.raises(InvalidInput, match=r"card\.json is not a valid .* port must be from 1 to 65535, got 0"):
+    with pytest.raises(InvalidInput, match=r"card\.json is not a valid .* port must be .* from 1 to 65535, got 0"):
         read_card(tmp_path / "card.json")
 
 
 def test_an_address_is_signed_by_the_key_of_its_card(tmp_path: Path, parties: list[Identity]) -> None:
     """Whoever passes a card on can change nothing on it."""
     anna, bert = parties[:2]
-    card = anna.card("anna.example.org", 7001)
-    text = b'inca-card/2\0["' + card.name.encode() + b'","anna.example.org",7001]'
+    card = anna.card("anna.example.org:7001")
+    text = b'inca-card/3\0["' + card.name.encode() + b'",["anna.example.org:7001"]]'
     assert verify(anna.certificate, text, card.signature)
-    others = bert.card("anna.example.org", 7001).signature
-    for change in ({"host": "evil.example.org"}, {"port": 7002}, {"host": "anna.example.org."}, {"signature": others}):
-        sentence = rf"the address of {card.name} \(.*\) must be signed by its key, got another signature: .* ask"
+    others = bert.card("anna.example.org:7001").signature
+    changes: list[dict[str, Any]] = [
+        {"addresses": other} for other in (("evil.example.org:7001",), ("anna.example.org.:7001",), ())
+    ]
+    for change in (*changes, {"signature": others}):
+        sentence = rf"the addresses of {card.name} \(.*\) must be signed by its key, got another signature: .* ask"
         with pytest.raises(InvalidInput, match=sentence):
             msgspec.structs.replace(card, **change)
         fields = msgspec.to_builtins(card) | msgspec.to_builtins(change)
         (tmp_path / "card.json").write_text(json.dumps(fields))
-        with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/2 file: {sentence}"):
+        with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/3 file: {sentence}"):
             read_card(tmp_path / "card.json")
+
+
+places = st.builds(Address, st.from_regex(r"[a-z]{1,3}\.org", fullmatch=True), st.integers(1, 65535))
+relays = st.builds(Address, st.just("relay.org"), st.integers(1, 65535), st.from_regex(r"/[a-z]{0,3}", fullmatch=True))
+on_cards = st.tuples(st.lists(places, max_size=3, unique=True), st.lists(relays, max_size=3, unique=True))
+
+
+@given(on_cards, on_cards, st.randoms(use_true_random=False))
+def test_any_other_addresses_or_order_break_the_signature(
+    own: tuple[list[Address], list[Address]], others: tuple[list[Address], list[Address]], rng: random.Random
+) -> None:
+    card = SIGNER.card(*own[0], *own[1])
+    assert read_addresses("addresses", card.addresses) == (*own[0], *own[1])
+    shuffled = [rng.sample(part, len(part)) for part in own]
+    for direct, relayed in (shuffled, others):
+        changed = tuple(map(str, (*direct, *relayed)))
+        if changed == card.addresses:
+            continue
+        with pytest.raises(InvalidInput, match=r"the addresses of anna \(.*\) must be signed by its key"):
+            msgspec.structs.replace(card, addresses=changed)
 
 
 def test_a_party_that_moves_signs_its_new_address_with_the_same_key(tmp_path: Path) -> None:
     identity = Identity.create("anna")
-    identity.write(tmp_path / "anna", "old.example.org", 7001)
-    moved = Identity.read(tmp_path / "anna").write_card(tmp_path / "anna", "new.example.org", 7002)
-    assert read_card(tmp_path / "anna" / "card.json") == moved == identity.card("new.example.org", 7002)
+    identity.write(tmp_path / "anna", "old.example.org:7001")
+    moved = Identity.read(tmp_path / "anna").write_card(tmp_path / "anna", "new.example.org:7002")
+    assert read_card(tmp_path / "anna" / "card.json") == moved == identity.card("new.example.org:7002")
     assert moved.fingerprint == fingerprint(identity.certificate)
     assert sorted(file.name for file in (tmp_path / "anna").iterdir()) == ["card.json", "identity.pem"]
-    with pytest.raises(InvalidInput, match="port must be from 1 to 65535, got 0"):
-        identity.write_card(tmp_path / "anna", "h", 0)
+    with pytest.raises(InvalidInput, match="port must be an integer from 1 to 65535, got 0"):
+        identity.write_card(tmp_path / "anna", "h:0")
     assert read_card(tmp_path / "anna" / "card.json") == moved
 
 
@@ -345,7 +395,7 @@ def naive(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def of_stranger(stranger: Identity) -> Roster:
-    return Roster("another", TERMS, (stranger.card("h", 1),))
+    return Roster("another", TERMS, (stranger.card("h:1"),))
 
 
 def test_a_server_refuses_a_stranger_even_with_a_party_s_name(

@@ -17,19 +17,22 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 
 CANONICAL = (
-    '{"format":"inca-roster/2","name":"trial","parties":[{"certificate":"CERTIFICATE","format":"inca-card/2",'
-    '"host":"anna.example.org","name":"anna","port":7001,"signature":"SIGNATURE"}],'
+    '{"format":"inca-roster/3","name":"trial","parties":[{"addresses":["anna.example.org:7001"],'
+    '"certificate":"CERTIFICATE","format":"inca-card/3","name":"anna","signature":"SIGNATURE"}],'
+    '"relays":["wss://relay.example.org/inca"],'
     '"terms":{"clock_bound":0.5,"colluding":0.1,'
     '"delta":1e-05,"dimension":4,"epsilon":1.0,"least_cohort":3,"lower":0.0,"pace":0.0,"period":10.0,'
     '"radius":null,"rounds":6,"rule":"exact","schedule":"permutation","seed":"00112233445566778899aabbccddeeff",'
     '"sigma_cancelling":30.5,"sigma_independent":3.0,"start":"2030-01-15T08:00:00.250000Z","upper":1.0}}'
 )
 
+RELAY, SECOND = "wss://relay.example.org/inca", "wss://second.example.org"
+
 
 @pytest.fixture(scope="module")
 def cards() -> list[Card]:
     names = ("anna", "bert", "cleo", "dora", "emil", "fritz", "gina", "hans")
-    return [Identity.create(name).card(f"{name}.example.org", 7001) for name in names]
+    return [Identity.create(name).card(f"{name}.example.org:7001") for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +61,11 @@ def test_a_start_time_is_the_same_in_memory_and_in_the_file(start: float, tmp_pa
 
 
 def test_the_session_is_the_hash_of_the_canonical_text() -> None:
-    card = Identity.create("anna").card("anna.example.org", 7001)
+    card = Identity.create("anna").card("anna.example.org:7001")
     certificate, signature = (base64.b64encode(part).decode() for part in (card.certificate, card.signature))
     text = CANONICAL.replace("CERTIFICATE", certificate).replace("SIGNATURE", signature)
-    assert Roster("trial", fixed_terms(), (card,)).session == hashlib.sha256(text.encode()).digest()
+    roster = Roster("trial", fixed_terms(), (card,), (RELAY,))
+    assert roster.session == hashlib.sha256(text.encode()).digest()
 
 
 CHANGES: dict[str, Any] = {
@@ -100,8 +104,10 @@ def test_the_session_changes_with_every_field(cards: list[Card]) -> None:
     ]
     rosters += [Roster("trial", agreed, tuple(cards[:4])), Roster("trial", agreed, three[::-1])]
     anna = Identity.create("anna")
-    for host, port in (("anna.example.org", 7001), ("10.0.0.1", 7001), ("anna.example.org", 7002)):
-        rosters.append(Roster("trial", agreed, (anna.card(host, port), *three[1:])))
+    first, second = "wss://relay.example.org/a", "wss://relay.example.org/b"
+    for addresses in (("anna.example.org:7001",), ("10.0.0.1:7001",), (), (first,), (first, second), (second, first)):
+        rosters.append(Roster("trial", agreed, (anna.card(*addresses), *three[1:])))
+    rosters += [Roster("trial", agreed, three, relays) for relays in ((first,), (first, second), (second, first))]
     assert len({roster.session for roster in rosters}) == len(rosters)
     assert Roster("trial", agreed, three).session == rosters[0].session and len(rosters[0].session) == 32
 
@@ -109,13 +115,13 @@ def test_the_session_changes_with_every_field(cards: list[Card]) -> None:
 def test_parties_must_be_different(cards: list[Card]) -> None:
     anna, bert = cards[:2]
     cases = (
-        (Identity.create("anna").card("other", 1), "the name of party 1 ('anna') must be another than that of"),
+        (Identity.create("anna").card("other:1"), "the name of party 1 ('anna') must be another than that of"),
         (
-            Identity.create("\uff21NNA").card("other", 1),
+            Identity.create("\uff21NNA").card("other:1"),
             "the name of party 1 ('\uff21NNA') must be another than that of party 0 ('anna'), got 'anna'",
         ),
         (anna, "the name of party 1 ('anna')"),
-        (Identity.create("bert").card("Anna.Example.org.", 7001), "the address of party 1 ('bert') must be another"),
+        (Identity.create("bert").card("Anna.Example.org.:7001"), "the address of party 1 ('bert') must be another"),
     )
     for other, sentence in cases:
         with pytest.raises(InvalidInput) as caught:
@@ -126,18 +132,57 @@ def test_parties_must_be_different(cards: list[Card]) -> None:
 
 def test_a_new_card_of_a_party_takes_the_place_of_the_old(cards: list[Card]) -> None:
     anna = Identity.create("anna")
-    roster = Roster("trial", fixed_terms(), (cards[1], anna.card("old", 1), cards[2]))
-    moved = roster.with_parties(anna.card("new", 1), cards[3])
-    assert [card.address for card in moved.parties[:2]] == [cards[1].address, "new:1"]
+    roster = Roster("trial", fixed_terms(), (cards[1], anna.card("old:1"), cards[2]))
+    moved = roster.with_parties(anna.card("new:1"), cards[3])
+    assert [card.addresses for card in moved.parties[:2]] == [cards[1].addresses, ("new:1",)]
     assert moved.names == ("bert", "anna", "cleo", "dora") and moved.session != roster.session
     with pytest.raises(InvalidInput, match=r"the address of party 1 \('anna'\) must be another than that of party 0"):
-        roster.with_parties(anna.card(*cards[1].place))
+        roster.with_parties(anna.card(*cards[1].addresses))
 
 
 def test_parties_behind_one_address_differ_by_their_ports() -> None:
-    cards = [Identity.create(name).card("gateway.example.org", 7001 + i) for i, name in enumerate(("a", "b", "c"))]
+    cards = [Identity.create(name).card(f"gateway.example.org:{7001 + i}") for i, name in enumerate(("a", "b", "c"))]
     roster = Roster("trial", fixed_terms(), tuple(cards))
-    assert not roster.missing and {card.host for card in roster.parties} == {"gateway.example.org"}
+    assert not roster.missing and [roster.addresses_of(i)[0].port for i in range(3)] == [7001, 7002, 7003]
+
+
+def test_relays_for_all_come_after_the_addresses_on_a_card() -> None:
+    own = {"anna": ("anna.example.org:7001",), "bert": (), "cleo": (SECOND,), "dora": ("dora.example.org:7001", RELAY)}
+    cards = tuple(Identity.create(name).card(*addresses) for name, addresses in own.items())
+    roster = Roster("trial", fixed_terms(), cards, (RELAY, SECOND))
+    assert [tuple(map(str, roster.addresses_of(party))) for party in range(4)] == [
+        ("anna.example.org:7001", RELAY, SECOND),
+        (RELAY, SECOND),
+        (SECOND, RELAY),
+        ("dora.example.org:7001", RELAY, SECOND),
+    ]
+    roster.check_complete()
+    again = roster.at(roster.terms.start + 60.0, seed="ab" * 16).without("anna")
+    assert again.relays == roster.relays and again.addresses_of(0) == roster.addresses_of(1)
+
+
+def test_a_party_without_an_address_needs_relays_for_all(cards: list[Card]) -> None:
+    hidden = [Identity.create(name).card() for name in ("bert", "cleo")]
+    roster = Roster("trial", fixed_terms(), (cards[0], *hidden))
+    assert roster.missing == (
+        "every party must have an address, got none of bert, cleo: name one on the card (`inca node card`), or a relay "
+        "for all (`inca node roster init --relay`)",
+    )
+    assert not Roster("trial", fixed_terms(), roster.parties, (RELAY,)).missing
+
+
+def test_parties_share_relays_but_no_address_of_their_own() -> None:
+    anna, bert = Identity.create("anna"), Identity.create("bert")
+    shared = Roster("trial", fixed_terms(), (anna.card("h:1", RELAY), bert.card("h:2", RELAY)), (RELAY,))
+    assert shared.addresses_of(0)[1:] == shared.addresses_of(1)[1:]
+    with pytest.raises(InvalidInput, match=r"the address of party 1 \('bert'\) must be another than .*, got 'h:1'"):
+        Roster("trial", fixed_terms(), (anna.card("h:1"), bert.card("h:2", "h:1")))
+
+
+@pytest.mark.parametrize("relays", ["wss://r", None, [None], ("wss://R",)])
+def test_relays_that_are_none_are_refused(relays: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"relays|address"):
+        Roster("trial", fixed_terms(), (), relays)
 
 
 def test_another_try_is_another_session_of_the_same_parties(cards: list[Card]) -> None:
@@ -179,7 +224,7 @@ def test_one_key_under_two_names_is_refused() -> None:
     bert = Identity("bert", builder.sign(anna.key, None).public_bytes(Encoding.DER), anna.key)
     sentence = r"the key of party 1 \('bert'\) must be another than that of party 0 \('anna'\), got "
     with pytest.raises(InvalidInput, match=sentence):
-        Roster("trial", fixed_terms(), (anna.card("a", 1), bert.card("b", 1)))
+        Roster("trial", fixed_terms(), (anna.card("a:1"), bert.card("b:1")))
 
 
 def test_a_roster_has_a_name() -> None:
@@ -233,10 +278,10 @@ def test_what_keeps_a_roster_from_being_complete(case: str, cards: list[Card]) -
 
 FILES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "not an object": (lambda _: [], "Expected `object`, got `array`"),
-    "no format": (lambda fields: fields.pop("format"), "format must be inca-roster/2, got None"),
+    "no format": (lambda fields: fields.pop("format"), "format must be inca-roster/3, got None"),
     "another format": (
         lambda fields: fields.update(format="inca-roster/1"),
-        "format must be inca-roster/2, got 'inca-roster/1'",
+        "format must be inca-roster/3, got 'inca-roster/1'",
     ),
     "unknown field": (lambda fields: fields.update(nmae=1), "unknown field `nmae`"),
     "unknown term": (lambda fields: fields["terms"].update(round=1), "unknown field `round` - at `$.terms`"),
@@ -257,7 +302,24 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no start": (lambda fields: fields["terms"].update(start="soonZ"), "2030-01-15T08:00:00Z, got 'soonZ'"),
     "early start": (lambda fields: fields["terms"].update(start="0001-01-01T00:00:00Z"), "got -62135596800.0"),
     "same party": (lambda fields: fields["parties"].append(fields["parties"][0]), "the name of party 4 ('anna')"),
-    "bad card": (lambda fields: fields["parties"][2].update(port=0), "port must be from 1 to 65535, got 0"),
+    "bad card": (
+        lambda fields: fields["parties"][2].update(addresses=["h:0"]),
+        "port must be an integer from 1 to 65535, got 0",
+    ),
+    "no relays": (lambda fields: fields.__delitem__("relays"), "missing required field `relays`"),
+    "one relay": (lambda fields: fields.update(relays="wss://r"), "Expected `array`, got `str`"),
+    "a relay that is none": (
+        lambda fields: fields.update(relays=["r.example.org:443"]),
+        "an entry of relays must be the address of a relay, wss://HOST/PATH, got 'r.example.org:443'",
+    ),
+    "a relay twice": (
+        lambda fields: fields.update(relays=["wss://r/a", "wss://r/a"]),
+        "relays must be of different places, not twice of one, got 'wss://r/a'",
+    ),
+    "too many relays": (
+        lambda fields: fields.update(relays=[f"wss://r/{i}" for i in range(9)]),
+        "the number of relays must be at most 8, got 9",
+    ),
 }
 
 
@@ -269,7 +331,7 @@ def test_files_that_are_no_rosters_are_refused(case: str, roster: Roster, tmp_pa
     path.write_text(json.dumps([] if change(fields) == [] else fields))
     with pytest.raises(InvalidInput) as caught:
         read_roster(path)
-    assert sentence in str(caught.value) and "roster.json is not a valid inca-roster/2 file: " in str(caught.value)
+    assert sentence in str(caught.value) and "roster.json is not a valid inca-roster/3 file: " in str(caught.value)
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(roster: Roster, tmp_path: Path) -> None:
@@ -277,7 +339,7 @@ def test_files_that_cannot_be_read_or_written_are_refused(roster: Roster, tmp_pa
         read_roster(tmp_path / "none.json")
     for content in (b"", b"{", b"\xff", b"[" * 100_000):
         (tmp_path / "r.json").write_bytes(content)
-        with pytest.raises(InvalidInput, match=r"r\.json is not a valid inca-roster/2 file"):
+        with pytest.raises(InvalidInput, match=r"r\.json is not a valid inca-roster/3 file"):
             read_roster(tmp_path / "r.json")
     with pytest.raises(InvalidInput, match="cannot be written: No such file"):
         roster.write(tmp_path / "no" / "r.json")

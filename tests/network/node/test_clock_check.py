@@ -42,7 +42,7 @@ class Peers:
 
 @pytest.fixture(scope="module")
 def cards() -> list[Any]:
-    return [Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES)]
+    return [Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(NAMES)]
 
 
 def check(cards: list[Any], peers: Peers, left: float) -> tuple[dict[int, ClockMeasurement], list[tuple[str, Any]]]:

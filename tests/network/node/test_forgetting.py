@@ -29,7 +29,7 @@ from inca.network.protocol.records import Left
 
 N, ME = 4, 1
 IDENTITIES = [Identity.create(f"clinic-{letter}") for letter in "abcd"]
-CARDS = tuple(identity.card("127.0.0.1", 7001 + i) for i, identity in enumerate(IDENTITIES))
+CARDS = tuple(identity.card(f"127.0.0.1:{7001 + i}") for i, identity in enumerate(IDENTITIES))
 ROSTER = Roster("trial", terms(seed=SEED, rounds=2), CARDS)
 SETUP = SessionSetup(ROSTER)
 
@@ -121,7 +121,7 @@ def test_the_command_forgets_says_so_and_shreds(
     folder.parent.mkdir()
     before.rename(folder)
     ROSTER.write(tmp_path / "roster.json")
-    IDENTITIES[ME].write(tmp_path / "me", "127.0.0.1", 7002)
+    IDENTITIES[ME].write(tmp_path / "me", "127.0.0.1:7002")
     words = ["run", tmp_path / "roster.json", "--identity", tmp_path / "me", "--state", tmp_path / "sessions"]
     status, out, err = call(capsys, "node", *words, "--forget", "--shred")
     assert (status, err) == (3, "") and "Its operator has made this party forget an unfinished session" in " ".join(

@@ -30,7 +30,7 @@ from inca.privacy.gaussian import epsilon_for
 from inca.protocol.undelivered import Undelivered
 
 NAMES = ("anna", "bert", "cleo", "dora", "emil")
-CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
+CARDS = tuple(Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(NAMES))
 # So little cancelling noise that coalitions differ, and of ten coalitions there is a worst one.
 _FIELDS: dict[str, Any] = {"seed": SEED, "rounds": 3, "colluding": 0.4, "sigma_cancelling": 60.0}
 _FIELDS |= {"min_participants": 4}
@@ -45,7 +45,7 @@ def setup_of(**changes: Any) -> SessionSetup:
 
 
 def checker_of(setup: SessionSetup, party: int = 0) -> LossChecker:
-    return LossChecker(setup, setup.session.topology(PUBLIC_SEED), PUBLIC_SEED, party)
+    return LossChecker(setup, PUBLIC_SEED, party)
 
 
 def execution_of(setup: SessionSetup, absences: bool = False) -> inca.Execution:
@@ -143,7 +143,7 @@ def test_the_others_of_a_roster_can_go_on_without_some() -> None:
     level: dict[str, Any] = {"sigma_independent": 100.0, "sigma_cancelling": 1e6, "sigma_together": together}
     level |= {"epsilon": float(epsilon_for(1.005 * 240.0 / together, 1e-3))}
     agreed = terms(schedule="circle", rounds=3, colluding=0.1, min_participants=5, **level)
-    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(7))
+    cards = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(7))
     roster = Roster("seven", agreed, cards)
     for without in (roster, roster.without("p3"), roster.without("p3", "p0")):
         checks = [checker_of(SessionSetup(without), party).planned for party in range(len(without.parties))]
@@ -191,7 +191,7 @@ def test_the_agreed_epsilon_is_what_the_loss_is_held_against() -> None:
 
 
 def roster_of(parties: int, **changes: Any) -> Roster:
-    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(parties))
+    cards = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(parties))
     return Roster("many", terms(**({"seed": SEED, "min_participants": 6} | changes)), cards)
 
 
@@ -227,7 +227,7 @@ def test_drawn_coalitions_follow_from_session_seed_and_party() -> None:
     assert list(map(frozenset, drawn)) == list(dict.fromkeys(map(frozenset, again)))
 
     assert checker_of(setup, 6).coalitions.tolist() != drawn
-    assert LossChecker(setup, setup.session.topology(bytes(16)), bytes(16), 5).coalitions.tolist() != drawn
+    assert LossChecker(setup, bytes(16), 5).coalitions.tolist() != drawn
     another = SessionSetup(roster_of(40, colluding=0.1))  # new keys, another session
     assert checker_of(another, 5).coalitions.tolist() != drawn
 
@@ -327,7 +327,7 @@ def test_the_certificate_is_against_the_coalition_that_looks_worst_whatever_the_
 def test_as_planned_the_bound_is_within_what_was_agreed_whoever_leaves(changes: dict[str, Any]) -> None:
     plan = inca.plan(inca.Requirements(**({"epsilon": 1.0} | changes)))
     wanted, rng = plan.requirements, np.random.default_rng(5)
-    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(wanted.parties))
+    cards = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(wanted.parties))
     rest: dict[str, Any] = {"min_participants": wanted.survivors, "start": 1.9e9, "period": 10, "max_clock_skew": 1}
     agreed = Terms.from_plan(plan, dimension=3, radius=wanted.sensitivity / 2, **rest)
     setup = SessionSetup(Roster("planned", agreed, cards))

@@ -32,7 +32,7 @@ from inca.network.transport.failures import Failure, FailureCause
 
 N = 4
 IDENTITIES = [Identity.create(f"party-{i}") for i in range(N)]
-CARDS = tuple(identity.card("127.0.0.1", 7001 + i) for i, identity in enumerate(IDENTITIES))
+CARDS = tuple(identity.card(f"127.0.0.1:{7001 + i}") for i, identity in enumerate(IDENTITIES))
 SETUP = SessionSetup(Roster("trial", terms(seed=SEED, colluding=0.25), CARDS))
 TOPOLOGY = SETUP.session.topology(bytes.fromhex(SEED))
 
@@ -40,7 +40,7 @@ TOPOLOGY = SETUP.session.topology(bytes.fromhex(SEED))
 def node(party: int = 0) -> Node:
     """Return a node whose state machine is one that only answers."""
     made_up: Any = Node(SETUP, IDENTITIES[party], Path("nowhere"), lambda: np.zeros(1))
-    made_up._loss_checker = LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), party)
+    made_up._loss_checker = LossChecker(SETUP, bytes.fromhex(SEED), party)
     made_up._log = SimpleNamespace(log_event=lambda event, **fields: None)
     made_up._party = party_at_its_end()
     checked: Node = made_up
@@ -108,7 +108,7 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
 
 # --- the books never charge less than what was checked ----------------------------------------------------------------
 
-AGREED, CHECKED = SETUP.roster.terms.epsilon, LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), 0).realized
+AGREED, CHECKED = SETUP.roster.terms.epsilon, LossChecker(SETUP, bytes.fromhex(SEED), 0).realized
 LIE = Lie(3, (Item("deposit", 3, b"", b""), Item("key", 1, b"", b""), Item("digest", 1, b"", b"")))
 
 

@@ -20,10 +20,12 @@ from inca.network.membership.tls import client_context
 from inca.network.node.node import Node, NodeOptions
 from inca.network.node.progress import TimeLeft, here_of
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.protocol.traffic import Traffic
 from inca.network.transport.frames import DATA, HEADER
 
 D = 100_000
+HERE = NetworkAccess(listen=("127.0.0.1", 0))
 
 
 @given(st.integers(0, 11), st.lists(st.integers(0, 10**10), max_size=11))
@@ -54,7 +56,7 @@ def test_the_status_counts_bytes_of_a_frame_that_is_not_whole(tmp_path: Path) ->
         return json.loads(path.read_text()) if path.exists() else {}
 
     async def main() -> None:
-        node = Node(setup, identities[0], folder, lambda: np.zeros(D), NodeOptions(listen=("127.0.0.1", 0)))
+        node = Node(setup, identities[0], folder, lambda: np.zeros(D), NodeOptions(access=HERE))
         task = asyncio.create_task(node.run())
         await until(lambda: status().get("stage") == "rounds")
         async with raw(node._transport.address, client_context(identities[1], roster)) as other:

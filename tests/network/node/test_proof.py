@@ -26,7 +26,7 @@ from inca.network.protocol.party import Party
 
 N, LIAR, HONEST = 5, 3, 1
 IDENTITIES = [Identity.create(f"clinic-{letter}") for letter in "abcde"]
-CARDS = tuple(identity.card("127.0.0.1", 7001 + i) for i, identity in enumerate(IDENTITIES))
+CARDS = tuple(identity.card(f"127.0.0.1:{7001 + i}") for i, identity in enumerate(IDENTITIES))
 ROSTER = Roster("trial", terms(seed=SEED, rounds=2), CARDS)
 
 

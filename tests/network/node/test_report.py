@@ -24,7 +24,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node import report as report_module
 from inca.network.node.node import SessionEnd
-from inca.network.node.report import certificate_of, kept_result, report, write_report
+from inca.network.node.report import kept_result, report, write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution
@@ -32,7 +32,7 @@ from inca.network.protocol.session import WEIGHT, Topology
 from inca.reporting.result import result_content
 
 NAMES = ("anna", "bert", "cleo", "dora")
-CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
+CARDS = tuple(Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(NAMES))
 
 
 BEACON = bytes(range(32))
@@ -133,7 +133,7 @@ def test_without_a_result_there_is_nothing_to_remark() -> None:
     setup = SessionSetup(Roster("trial", terms(), CARDS))
     end = SessionEnd(None, "too few were there")
     document = report(setup, 0, end, Path("not a folder"))
-    assert document.estimate is None and certificate_of(end) is None
+    assert document.estimate is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)
 

@@ -16,13 +16,12 @@ import inca
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.errors import InvalidInput
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import LossChecker
-from inca.network.node.rounding import added_mu
-from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
+from inca.network.node.session_setup import MIN_EXCESS, SessionSetup, added_mu
 from inca.privacy.gaussian import mu_for
 from inca.protocol.rounding import Rounding
 
@@ -65,7 +64,7 @@ class Session:
             before, now = now, now.copy()
             for i in range(n):
                 if t and self.sent(t - 1, i):
-                    part = int(share(before[i : i + 1])[0])
+                    part = int(before[i]) // 2
                     now[i] -= part
                     now[self.receivers[t - 1, i]] += part
             for i in range(n):
@@ -285,7 +284,7 @@ def setup(**changes: Any) -> SessionSetup:
     terms |= {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
     terms |= {"epsilon": 2.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.2}
     terms |= {"min_participants": 4, "start": 1_900_000_000.0, "period": 10.0, "max_clock_skew": 1.0}
-    cards = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7000 + i) for i in range(6))
+    cards = tuple(Identity.create(f"party-{i}").card(f"127.0.0.1:{7000 + i}") for i in range(6))
     return SessionSetup(Roster("trial", Terms(**(terms | changes)), cards))
 
 
@@ -320,7 +319,7 @@ def test_a_partys_own_loss_and_its_certificate_include_what_whole_numbers_add(
 ) -> None:
     session = setup(seed="ab" * 16)
     topology = session.session.topology(bytes.fromhex("ab" * 16))
-    checker = LossChecker(session, topology, bytes(32), party=3)
+    checker = LossChecker(session, bytes.fromhex("ab" * 16), party=3)
     execution = inca.Execution(topology.schedule, session.roster.terms.injection)
     coalition = tuple(checker.coalitions[0].tolist())
     mu = checker._losses(execution).exact(coalition)

@@ -17,7 +17,7 @@ from inca.network.membership.roster import Roster
 from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
 from inca.privacy.gaussian import epsilon_for, mu_for
 
-CARDS = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7001 + i) for i in range(6))
+CARDS = tuple(Identity.create(f"party-{i}").card(f"127.0.0.1:{7001 + i}") for i in range(6))
 # So many coordinates that whole numbers cost more than the least excess covers.
 WIDE: dict[str, Any] = {"dimension": 10**7, "lower": None, "upper": None, "radius": 0.5}
 

@@ -159,7 +159,7 @@ async def stranger(parties: TwelveParties, i: int) -> None:
     identity = Identity.create(parties.identities[i].name)
     # Its own roster has it in the party's place, else it could not begin.
     cards = list(roster.parties)
-    cards[i] = identity.card(cards[i].host, cards[i].port)
+    cards[i] = identity.card(*cards[i].addresses)
     forged = Roster(roster.name, roster.terms, tuple(cards))
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -327,7 +327,7 @@ def test_flooding_peer_is_held_back(tmp_path: Path) -> None:
     with prepared(load=LOAD_FLOOD, work="asyncio.run(main())") as (flood,):
         parties = TwelveParties(tmp_path, period=2.0, rounds=6, lead=PROCESS_LEAD_S)
         roster, home = tmp_path / "roster.json", tmp_path / "flood"
-        parties.identities[LAST].write(home, *parties.addresses[LAST])
+        parties.identities[LAST].write(home, *parties.setup.roster.addresses_of(LAST))
         parties.setup.roster.write(roster)
         flood.start([str(roster), str(home)])
         result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)))))

@@ -21,7 +21,7 @@ from inca.network.membership.identity import Identity
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
-from inca.network.testing.local_cluster import FORK_SERVER
+from inca.network.testing.fork_server import FORK_SERVER
 
 pytestmark = pytest.mark.real_time
 PATIENCE_S = 600.0

@@ -15,7 +15,8 @@ from helpers.pace import allowance
 from inca.network.membership.identity import Identity
 from inca.network.membership.terms import Terms
 from inca.network.protocol.party import Party
-from inca.network.testing.local_cluster import LocalCluster, measure_start_up
+from inca.network.testing.fork_server import measure_start_up
+from inca.network.testing.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.real_time
 

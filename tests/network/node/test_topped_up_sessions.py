@@ -31,7 +31,7 @@ N, COLLUDERS, SENSITIVITY, DELTA, IDEAL = 7, 1, 240.0, 1e-3, 1.005
 OWN = 100.0
 TOGETHER = OWN * math.sqrt(N - COLLUDERS) * (1.0 - 1e-9)
 MU = math.sqrt(IDEAL) * SENSITIVITY / TOGETHER  # the cancelling noise is so much that it costs less than 0.005
-CARDS = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(N))
+CARDS = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(N))
 
 
 def setup_of(together: float = TOGETHER) -> SessionSetup:
@@ -54,8 +54,7 @@ class CheckingRoom(Room):
 
     def __init__(self, setup: SessionSetup) -> None:
         super().__init__(replace(setup.session, start=START, period=1.0, min_round_duration=0.4))
-        topology = setup.session.topology(bytes(32))
-        self.checkers = [LossChecker(setup, topology, bytes(32), i) for i in range(N)]
+        self.checkers = [LossChecker(setup, bytes(32), i) for i in range(N)]
         self.checks: dict[tuple[int, frozenset[int]], LossCheck] = {}
 
     def perform(self, i: int, effects: Effects) -> None:
@@ -127,6 +126,5 @@ def test_whoever_is_away_or_leaves_all_who_stay_deposit_and_top_up_alike(
     final = [room.checks[i, result.realized.cohort] for i in cohort]
     assert all(check.coalition is None for check in final)
     assert max(check.epsilon for check in final) > 0.99 * final[0].allowed
-    topology = room.session.topology(bytes(32))
-    bare = LossChecker(setup_of(together=0.0), topology, bytes(32), min(cohort))
+    bare = LossChecker(setup_of(together=0.0), bytes(32), min(cohort))
     assert (bare.realized(result.realized).coalition is None) is (expected == 0)

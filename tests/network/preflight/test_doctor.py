@@ -16,11 +16,11 @@ import pytest
 from helpers.relays import Absence, relay
 from helpers.rosters import SEED, terms
 from inca.errors import InvalidInput
-from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
 from inca.network.node.journal import Journal
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.preflight.advice import ADVICE
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check
 from inca.network.preflight.doctor import Diagnosis, examine
@@ -41,7 +41,7 @@ class FourParties:
     def __init__(self, folder: Path, **changes: Any) -> None:
         self.identities = [Identity.create(name) for name in NAMES]
         self.ports = free_ports(len(NAMES))
-        cards = [party.card("127.0.0.1", port) for party, port in zip(self.identities, self.ports, strict=True)]
+        cards = [party.card(f"127.0.0.1:{port}") for party, port in zip(self.identities, self.ports, strict=True)]
         self.roster = Roster("trial", terms(**changes), tuple(cards))
         self.folder, self.state = folder, folder / "state"
 
@@ -53,7 +53,7 @@ class FourParties:
         roster, identity = roster or self.roster, identity or self.identities[i]
         config = TransportConfig(
             me=i if me < 0 else me,
-            addresses=[[Address(card.host, card.port)] for card in roster.parties],
+            addresses=[roster.addresses_of(i) for i in range(len(roster.parties))],
             session=roster.session,
             server=server_context(identity, roster),
             client=client_context(identity, roster),
@@ -110,7 +110,7 @@ def test_a_fine_peer_and_absent_ones(four: FourParties) -> None:
         assert (cleo.level, cleo.state, cleo.fault) == ("note", "not there", THEIRS)
         assert f"127.0.0.1:{four.ports[2]}" in cleo.text
         assert check(diagnosis, "address").text == f"listens on 127.0.0.1:{four.ports[0]}"
-        assert check(diagnosis, "period").level == "fine" and check(diagnosis, "start").text == "in 1 h 0 min"
+        assert check(diagnosis, "period").level == "fine" and check(diagnosis, "start").text.startswith("in 1 h ")
 
     run(work())
 
@@ -137,7 +137,7 @@ def test_wrong_certificates(four: FourParties) -> None:
         stranger = Identity.create("cleo")
         cards = [
             *four.roster.parties[:2],
-            stranger.card("127.0.0.1", four.ports[2]),
+            stranger.card(f"127.0.0.1:{four.ports[2]}"),
             four.roster.parties[3],
         ]
         theirs = replace(four.roster, parties=tuple(cards))
@@ -300,7 +300,7 @@ def test_an_address_in_use_is_ours_to_mend(four: FourParties) -> None:
         assert f"cannot listen on 127.0.0.1:{four.ports[0]}" in check(diagnosis, "address").text
         other = free_ports(1)[0]
         async with four.peer(1):
-            diagnosis = await four.examine(listen=("127.0.0.1", other))
+            diagnosis = await four.examine(access=NetworkAccess(listen=("127.0.0.1", other)))
         assert not diagnosis.problems and check(diagnosis, "bert").state == "fine"
 
     run(work())

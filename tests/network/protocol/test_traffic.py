@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from helpers import ledgers
+from helpers.transports import held_for_one_peer
 from inca.network.node.transport_setup import limits_for
 from inca.network.protocol.messages import Account, Item, Items, Offer, OfferProof, Seen, encode
 from inca.network.protocol.opening.cohort_keys import COHORTS
@@ -53,7 +54,7 @@ def test_an_honest_peer_is_never_held_back_and_all_that_is_for_it_may_wait(sessi
 @pytest.mark.parametrize(("session", "megabytes"), [(SMALL, 42), (MILLION, 66), (TEN_MILLION, 282)])
 def test_what_one_peer_can_make_a_transport_hold(session: SessionConfig, megabytes: int) -> None:
     """The bound that is tried in `tests/network/transport/test_large_frames.py`."""
-    assert limits_for(session).held_for_one_peer // 10**6 == megabytes
+    assert held_for_one_peer(limits_for(session)) // 10**6 == megabytes
 
 
 def test_an_answer_to_a_ping_waits_for_two_payloads() -> None:

@@ -14,6 +14,7 @@ from helpers.outcome_logs import BEACON, A, B, C, D, Outcomes, digest_of, log_of
 from helpers.sequence_processes import SIZES, agree
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.sequence import catch_up
 from inca.network.sequence.catch_up import (
     AverageSent,
@@ -51,7 +52,7 @@ class Scene:
         async def hold() -> None:
             until = time.time() + 2.0 * PATIENCE_S
             tasks = [
-                asyncio.create_task(party.hold(identity, until))
+                asyncio.create_task(party.hold(identity, until, NetworkAccess()))
                 for party, identity in zip(parties, self.identities, strict=True)
             ]
             async with asyncio.timeout(PATIENCE_S):
@@ -189,7 +190,7 @@ def test_a_party_alone_learns_nothing_and_does_not_hang(tmp_path: Path) -> None:
     scene = Scene(tmp_path, [[]])
     began = time.monotonic()
     party = CatchUp(scene.roster, 0, scene.logs[0], 2)
-    result = asyncio.run(party.hold(scene.identities[0], time.time() + 0.5))
+    result = asyncio.run(party.hold(scene.identities[0], time.time() + 0.5, NetworkAccess()))
     assert not result.peers and result.adopted_from is None and time.monotonic() - began < PATIENCE_S
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def _planned(roster: Roster, party: int) -> float:
 
 def _checker(roster: Roster, party: int) -> LossChecker:
     seed = bytes.fromhex(SEED)
-    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed, party)
+    return LossChecker(SessionSetup(roster), seed, party)
 
 
 def test_top_up_noise_scales_as_all_noise_does(tight: Roster) -> None:
@@ -197,7 +198,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_in_a_sequence(
         held.append(setup.roster.terms.start - options.clock())
         raise OtherRoster("so that it catches up with the others")
 
-    async def catch_up(self: CatchUp, identity: Identity, until: float, listen: object) -> CatchUpResult:
+    async def catch_up(self: CatchUp, identity: Identity, until: float, access: object) -> CatchUpResult:
         slept.append(until - self._clock())
         return CatchUpResult(peers={0, 2})
 
@@ -218,6 +219,13 @@ def test_a_stranger_is_refused(tmp_path: Path) -> None:
     roster = agree(tmp_path, lead=-1000.0)
     with pytest.raises(InvalidInput, match="the identity of 'nobody' is not in the roster 'a sequence'"):
         SessionSequence(roster, Identity.create("nobody"), tmp_path)
+
+
+def test_relays_for_all_are_those_of_every_session(tmp_path: Path) -> None:
+    roster = replace(agree(tmp_path, lead=-1000.0), relays=("wss://relay.example.org/inca",))
+    sequence = SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / "course")
+    of_a_session = sequence._roster_of(1, AverageRequest(1, 1.0, 1.0, AGREED_MU))
+    assert of_a_session.addresses_of(2) == roster.addresses_of(2) and len(roster.addresses_of(2)) == 2
 
 
 def test_the_next_seed_follows_from_the_beacon(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inca.network.transport import acceptor as module
-from inca.network.transport.acceptor import Acceptor, _origin
+from inca.network.transport.acceptor import Acceptor, origin_of
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.limits import Limits, Violations
 
@@ -316,7 +316,7 @@ def test_many_arrivals_let_others_have_their_turn() -> None:
     ],
 )
 def test_a_whole_ipv6_network_counts_as_one_address(address: str, origin: str) -> None:
-    assert _origin(address) == origin
+    assert origin_of(address) == origin
 
 
 def test_a_listening_socket_is_waited_for_and_left_alone_afterwards() -> None:

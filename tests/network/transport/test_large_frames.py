@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from helpers.transports import Raw, TlsNetwork, closed_listener, packed, raw, run, until
+from helpers.transports import Raw, TlsNetwork, closed_listener, held_for_one_peer, packed, raw, run, until
 from inca.network.transport import streams
 from inca.network.transport.connection import ConnectionState
 from inca.network.transport.frames import DATA, HEADER, PING, PING_BODY, PONG, PONG_BODY
@@ -92,7 +92,7 @@ def test_a_peer_that_connects_again_and_again_holds_no_more_than_the_limits_say(
                 await until(lambda: any(of_state(a, LIVE, 2 * MIB - 1)))
                 most.append(held())
             assert max(most) > 3 * MIB  # two of them
-            assert max(most) + limits.max_queue_bytes <= limits.held_for_one_peer
+            assert max(most) + limits.max_queue_bytes <= held_for_one_peer(limits)
 
     run(main())
 

@@ -25,11 +25,11 @@ ABSENT = Failure(FailureCause.NOT_REGISTERED, "not there yet")
 def test_each_is_tried_once_in_order_and_then_all_is_said() -> None:
     routes = Routes()
     assert routes.next(ADDRESSES, 0.0) == DIRECT and routes.more
-    assert routes.failed(DROPPED, 0.0, final=False) is None
+    assert routes.failed(DROPPED, 0.0) is None
     assert routes.next(ADDRESSES, 0.0) == FIRST
-    assert routes.failed(ABSENT, 0.0, final=False) is None
+    assert routes.failed(ABSENT, 0.0) is None
     assert routes.next(ADDRESSES, 0.0) == SECOND and not routes.more
-    told = routes.failed(DROPPED, 0.0, final=False)
+    told = routes.failed(DROPPED, 0.0)
     assert told == Failure(FailureCause.NOT_REGISTERED, "nothing answers; not there yet")
     assert routes.next(ADDRESSES, 0.0) == DIRECT  # all have failed: the preferred one first again
 
@@ -37,26 +37,24 @@ def test_each_is_tried_once_in_order_and_then_all_is_said() -> None:
 def test_what_failed_comes_last_for_a_while() -> None:
     routes = Routes()
     routes.next(ADDRESSES, 0.0)
-    routes.failed(DROPPED, 1.0, final=False)
+    routes.failed(DROPPED, 1.0)
     assert routes.next(ADDRESSES, 2.0) == FIRST
     routes.reached(by_us=True)
     assert [routes.next(ADDRESSES, AVOID_S) for _ in range(3)] == [FIRST, SECOND, DIRECT]
     routes.reached(by_us=True)  # by the direct one, which is preferred from now on
     assert routes.next(ADDRESSES, AVOID_S) == DIRECT
-    routes.failed(DROPPED, AVOID_S, final=False)
+    routes.failed(DROPPED, AVOID_S)
     routes.reached(by_us=False)  # the peer has come by itself
     assert routes.next(ADDRESSES, AVOID_S + 1.0) == FIRST
     routes.reached(by_us=False)
     assert routes.next(ADDRESSES, 2 * AVOID_S) == DIRECT  # a while has passed
 
 
-def test_one_that_the_peer_itself_ended_is_final_and_one_where_both_dialled_is_tried_again() -> None:
+def test_where_both_dialled_at_once_the_same_address_is_tried_again() -> None:
     routes = Routes()
     routes.next(ADDRESSES, 0.0)
     routes.again()
-    assert routes.next(ADDRESSES, 0.0) == DIRECT
-    assert routes.failed(DROPPED, 0.0, final=True) == DROPPED
-    assert routes.next(ADDRESSES, 0.0) == FIRST
+    assert routes.next(ADDRESSES, 0.0) == DIRECT and routes.more
 
 
 @pytest.fixture

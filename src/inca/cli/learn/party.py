@@ -72,7 +72,7 @@ def party(
             interval=agreed.interval,
             gathering=agreed.gathering,
             max_mu=Budget(agreed.epsilon, agreed.delta).mu,
-            listen=folders.listen_address,
+            access=folders.access,
             notify=print_event,
         )
         with NetworkAverager(sequence) as averager:

@@ -32,9 +32,13 @@ def doctor(
     theirs. It measures this machine on a sample of the session's work, and refuses too little disk or memory, and
     periods that are too short for this machine and the slowest link. Nothing of the value is needed or read.
 
-    Each line says what was found and whose fault it looks like: ours, theirs, or the network's. A peer that is not
-    there yet is a note. Status 0: nothing is in the way; 1: something is, and it is named; 2: the
-    roster, the identity or an option was refused.
+    Each line says what was found and whose fault it looks like: ours, theirs, or the network's; of each peer how it was
+    reached, directly or through which relay, and whether that is fast enough; and of each relay of this party whether
+    the others can reach it there. A peer that is not there yet is a note, and so is one whose machine does not answer
+    at all: it may not run yet, or a firewall is between. Run the doctors at the same time to tell these apart.
+
+    Status 0: nothing is in the way; 1: something is, and it is named; 2: the roster, the identity or an option was
+    refused.
 
     Example:  inca node doctor roster.json --identity anna --state sessions
     """
@@ -47,7 +51,7 @@ def doctor(
 
     seconds = positive("--timeout", patience.timeout)
     members, party = read_roster(roster), Identity.read(folders.identity)
-    examination = examine(members, party, folders.state, seconds=seconds, listen=folders.listen_address)
+    examination = examine(members, party, folders.state, seconds=seconds, access=folders.access)
     try:
         diagnosis = asyncio.run(examination)
     except OSError as error:
@@ -64,11 +68,15 @@ def _show(diagnosis: Diagnosis) -> None:
     print_text(f"{diagnosis.party} in {diagnosis.roster.name}, session {diagnosis.roster.session.hex()}")
     _show_checks("this machine", diagnosis.checks)
     _show_checks("peers", diagnosis.peers)
-    absent = sum(check.state == "not there" for check in diagnosis.peers)
+    others, absent, apart = len(diagnosis.roster.parties) - 1, diagnosis.absent, diagnosis.apart
     if absent:
-        print_text(f"{absent} of {len(diagnosis.roster.parties) - 1} peers are not there yet.")
+        print_text(f"{len(absent)} of {others} peers are not there yet.")
+    if apart:
+        print_text(f"{diagnosis.party} and {', '.join(apart)} do not reach each other.")
     if not diagnosis.problems:
-        print_text("Nothing is in the way of the session.")
+        met = others - len(absent) - len(apart)
+        seen = "of the session" if met == others else f"as far as {met} of {others} peers tell" if met else "here"
+        print_text(f"Nothing is in the way {seen}." + ("" if met else " No peer was there to try the links with."))
         return
     print_text("The session would not work:")
     for check in diagnosis.problems:

@@ -18,6 +18,7 @@ from inca.cli.options import (
     Json,
     NewFile,
     PlanFile,
+    RelayChoice,
     RosterFile,
     SessionTimes,
     domain_of,
@@ -41,7 +42,7 @@ BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon",
 
 
 @options(OPTIONS)
-class SessionPlan(PlanFile):
+class SessionPlan(RelayChoice, PlanFile):
     """What else is agreed on."""
 
     min_participants: int | None = None
@@ -61,6 +62,8 @@ def init(
 ) -> None:
     """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
 
+    A relay that is named here, with --relay, is for all parties: they need no address of their own then.
+
     Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --out plan.json, then
     inca node roster init waiting-times --plan plan.json --domain 0 1 --start +30m --out roster.json
 
@@ -69,6 +72,7 @@ def init(
     """
     from inca._base.validation import refuse
     from inca.cli.times import duration, future_time
+    from inca.network.addresses import Address
     from inca.network.membership.roster import Roster
     from inca.network.membership.terms import Terms
 
@@ -107,7 +111,7 @@ def init(
         if missing := [option for option in BY_HAND if said[option[2:].replace("-", "_")] is None]:
             raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
         terms = Terms(**by_hand, **agreed)
-    roster = Roster(name, terms)
+    roster = Roster(name, terms, relays=tuple(str(Address.parse(relay)) for relay in plan.relay))
     roster.write(out)
     if output.json:
         print_json(report_on(roster, planned))
@@ -127,8 +131,8 @@ def add(
     """Add parties to a roster by their cards, all of them or none; the card of a party that has moved is replaced.
 
     Names, keys and addresses must differ from those that are there; a card with the key of a party that is there and
-    another address (`inca node card`) takes the place of its old one. Parties may share a host with different ports.
-    The address on a card is signed by its owner, and a card that was changed on its way is refused.
+    other addresses (`inca node card`) takes the place of its old one. Parties may share a relay, and a host with
+    different ports. The addresses on a card are signed by its owner, and a card that was changed on its way is refused.
 
     Every addition changes the session, so all parties need the final file; `inca node roster show` tells what to
     compare.
@@ -195,8 +199,7 @@ def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, st
 def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     """Return what `--json` prints of a roster."""
     parties = [
-        {"name": card.name, "host": card.host, "port": card.port, "fingerprint": card.fingerprint}
-        for card in roster.parties
+        {"name": card.name, "addresses": card.addresses, "fingerprint": card.fingerprint} for card in roster.parties
     ]
     error, _, remark = _expected_error(roster, plan)
     report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
@@ -205,23 +208,24 @@ def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     report |= {"missing": list(roster.missing), "tolerance": None if tolerance is None else asdict(tolerance)}
     cost = _cost(roster)
     report["cost"] = None if cost is None else asdict(cost)
-    return report | {"terms": roster.as_dict()["terms"], "parties": parties}
+    return report | {"terms": roster.as_dict()["terms"], "parties": parties, "relays": roster.relays}
 
 
 def _show_parties(roster: Roster, only: Collection[str] | None = None) -> None:
+    none = "relays below" if roster.relays else "none"
     rows = [
-        (str(party), card.name, card.address, card.fingerprint)
+        (str(party), card.name, ", ".join(card.addresses) or none, card.fingerprint)
         for party, card in enumerate(roster.parties)
         if only is None or card.name in only
     ]
-    for line in in_columns([("id", "party", "address", "fingerprint"), *rows]) if rows else ():
+    for line in in_columns([("id", "party", "addresses", "fingerprint"), *rows]) if rows else ():
         print_text(f"  {line}")
 
 
 def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
     """Say the terms in words, and what error they lead one to expect."""
-    from inca.cli.times import in_words
     from inca.network.membership.terms import to_utc
+    from inca.reporting.parts import in_words
 
     terms = roster.terms
     _, error, remark = _expected_error(roster, plan)
@@ -248,6 +252,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("time", f"from {to_utc(terms.start)}, {length}"),
         ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
         ("seed", _seed_in_words(terms)),
+        *([("relays", ", then ".join(roster.relays))] if roster.relays else []),
     ):
         print_text(f"  {name:10} {text}")
     if remark:

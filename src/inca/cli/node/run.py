@@ -113,7 +113,7 @@ def run(
             lambda: _check_value(setup.roster.terms, _read_value(own.value, own.value_command), own.clip),
             NodeOptions(
                 clip=own.clip,
-                listen=folders.listen_address,
+                access=folders.access,
                 first_start=course.first_start,
                 serve_s=0.0 if course.serve is None else duration("--serve", course.serve),
             ),

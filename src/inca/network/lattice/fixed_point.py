@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, finite_float, integer, refuse
+from inca._base.validation import refuse
 from inca.errors import InvalidInput
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import MAX_SIGMA, NOISE_BOUND
@@ -57,9 +57,9 @@ def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: i
 def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
     """Return the lattice's step: the largest power of two that is at most 2^-30 of the smaller noise.
 
-    A noise of 0 does not count, and top-up noise, of which `noise` has the largest, is not the smaller one. If balances
-    (`largest_balance`) or the total of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step
-    is the smallest power of two that avoids it, up to 2^-20 of the smaller noise; beyond that it is refused.
+    Top-up noise, of which `noise` has the largest, is not the smaller one. If balances (`largest_balance`) or the total
+    of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step is the smallest power of two that
+    avoids it, up to 2^-20 of the smaller noise; beyond that it is refused.
 
     Example:
         >>> granularity_for(NoiseLevels(independent=1.0, cancelling=3.0), 100.0, parties=50, rounds=20) == 2.0**-30
@@ -68,25 +68,20 @@ def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: i
         >>> granularity_for(proven, 1.0, parties=10_000, rounds=7) == 2.0**-30
         True
     """
-    widest = finite_float("max_norm", max_norm, min=0.0)
-    parties = integer("parties", parties, min=1, max=2**32)
-    rounds = integer("rounds", rounds, min=1, max=2**32)
-    sigmas = [sigma for sigma in (noise.independent, noise.cancelling) if sigma > 0.0]
-    if not sigmas:
-        raise InvalidInput("sigma_independent or sigma_cancelling must be above 0, got 0 for both")
-    balance = largest_balance(noise, widest, parties, rounds)
-    largest = max(balance, parties * (widest + NOISE_BOUND * (noise.independent + noise.topup)))
-    drawn = _RAISED * max(*sigmas, noise.topup)
-    exponent = math.frexp(min(sigmas))[1] - 1  # of the largest power of two that is not above the smaller noise
+    total = parties * (max_norm + NOISE_BOUND * (noise.independent + noise.topup))
+    largest = max(largest_balance(noise, max_norm, parties, rounds), total)
+    smaller, widest = min(noise.independent, noise.cancelling), max(noise.independent, noise.cancelling, noise.topup)
+    drawn = _RAISED * widest
+    exponent = math.frexp(smaller)[1] - 1  # of the largest power of two that is not above the smaller noise
     for bits in range(_MAX_NOISE_BITS, _MIN_NOISE_BITS - 1, -1):
         step = math.ldexp(1.0, exponent - bits)
         if step >= sys.float_info.min and largest < _LIMIT * step and drawn <= MAX_SIGMA * step:
             return step
     coarsest = math.ldexp(1.0, exponent - _MIN_NOISE_BITS)
     raise InvalidInput(
-        f"numbers of 64 bits do not suffice: with {min(sigmas):g} for the smaller noise the other may be up to "
+        f"numbers of 64 bits do not suffice: with {smaller:g} for the smaller noise the other may be up to "
         f"{MAX_SIGMA * coarsest / _RAISED:.3g} and balances up to {_LIMIT * coarsest:.3g}, "
-        f"got {max(*sigmas, noise.topup):.3g} and {largest:.3g}"
+        f"got {widest:.3g} and {largest:.3g}"
     )
 
 
@@ -102,32 +97,19 @@ class Lattice:
 
     granularity: float
 
-    def __post_init__(self) -> None:
-        """Refuse what is not a power of two."""
-        step = finite_float("granularity", self.granularity, min=0.0)
-        if step < sys.float_info.min or math.frexp(step)[0] != 0.5:
-            refuse("granularity", self.granularity, "a power of two")
-
     def encode(self, values: ArrayLike) -> Numbers:
-        """Return the (d,) or (n, d) values in steps, each rounded to the nearest, halves to even."""
-        array = finite_array("values", values, (1, 2), "(d,) or (n, d)")
-        with np.errstate(over="ignore", under="ignore"):  # too large is refused below, too small is 0
-            steps = np.rint(array / self.granularity)
-        if not (fits := np.abs(steps) < _LIMIT).all():
-            where = tuple(int(index) for index in np.argwhere(~fits)[0])
-            limit = _LIMIT * self.granularity
-            raise InvalidInput(f"values{list(where)} must be below {limit:g} in absolute value, got a larger one")
-        return steps.astype(np.int64)
+        """Return values in steps, each rounded to the nearest, halves to even; they must be of the agreed domain."""
+        return np.rint(np.asarray(values) / self.granularity).astype(np.int64)
 
     def decode(self, numbers: Numbers) -> Array:
         """Return the values of integer numbers of steps, each rounded to the nearest float64."""
-        values = _numbers("numbers", numbers).astype(np.float64)
+        values = numbers.astype(np.float64)
         values *= self.granularity
         return values
 
     def level(self, sigma: float) -> int:
         """Return the noise level `sigma` in steps, rounded up: noise is never below what was asked for."""
-        steps = finite_float("sigma", sigma, min=0.0) / self.granularity
+        steps = sigma / self.granularity
         if not steps <= MAX_SIGMA:
             refuse("sigma", sigma, f"from 0 to {MAX_SIGMA * self.granularity:g}")
         return math.ceil(steps)
@@ -142,32 +124,12 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
         >>> [portion(np.array([7, -7]), r, 3).tolist() for r in range(4)]
         [[2, -3], [2, -2], [3, -2], [0, 0]]
     """
-    array = _numbers("value", value)
-    r = integer("r", r)
-    pieces = integer("pieces", pieces, min=1, max=2**31)
     if r >= pieces:
-        return np.zeros_like(array)
-    part = np.empty_like(array)
-    for lo in range(0, array.size, _BLOCK):
-        block = array[lo : lo + _BLOCK]
+        return np.zeros_like(value)
+    part = np.empty_like(value)
+    for lo in range(0, value.size, _BLOCK):
+        block = value[lo : lo + _BLOCK]
         quotient = block // np.int64(pieces)
         rest = block - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
         part[lo : lo + _BLOCK] = quotient + (rest * (r + 1) // pieces - rest * r // pieces)
     return part
-
-
-def share(balance: Numbers) -> Numbers:
-    """Return the half of a balance that is offered, rounded down; the sender keeps the rest.
-
-    Example:
-        >>> share(np.array([10, -11])).tolist()
-        [5, -6]
-    """
-    return np.asarray(_numbers("balance", balance) // np.int64(2), dtype=np.int64)
-
-
-def _numbers(name: str, value: Numbers) -> Numbers:
-    if not isinstance(value, np.ndarray) or value.dtype != np.int64:
-        kind = value.dtype.name if isinstance(value, np.ndarray) else type(value).__name__
-        refuse(f"the type of {name}", kind, "an int64 array")
-    return value

@@ -1,109 +1,89 @@
 """Who a party is: an Ed25519 key, the self-signed certificate that names it, and the public card that others pin.
 
 There is no authority that vouches for anyone: parties exchange cards, compare fingerprints over a channel they trust
-(by telephone, say), and from then on accept exactly these certificates. The address on a card is signed by its key, so
-that whoever passes the card on cannot send the others elsewhere.
+(by telephone, say), and from then on accept exactly these certificates. The addresses on a card are signed by its key,
+so that whoever passes the card on cannot send the others elsewhere.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
-import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from inca._base.extras import importing
 from inca._base.files import write_json
-from inca._base.validation import file_path, integer, refuse
+from inca._base.validation import file_path, refuse
 from inca.errors import InvalidInput
+from inca.network.addresses import Address, read_addresses
 from inca.network.keys import fingerprint_of, raw_key, signed_text, verifies
 
 with importing("inca.network", extra="network"):
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        load_pem_private_key,
-    )
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-CARD_FORMAT = "inca-card/2"
+CARD_FORMAT = "inca-card/3"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 
 _BOTH_ENDS = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+Contents = TypeVar("Contents")
 _NOT_A_PARTY = "the certificate is not a self-signed one of a party"
-_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="format", tag=CARD_FORMAT):
     """What the others need to know of a party.
 
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
-    and be no authority for further certificates. The key must have signed the address, too: a card says where its
+    and be no authority for further certificates. The key must have signed the addresses, too: a card says where its
     owner wants to be reached, whoever has passed it on.
 
     Attributes:
         name: The party's name.
-        host: The host name or IP address at which the others reach it.
-        port: The port.
+        addresses: Where the others reach it, in order of preference: HOST:PORT, then wss://HOST/PATH of relays; at
+            most 8. It may have none in a roster that names relays for all.
         certificate: Its certificate (DER).
-        signature: Of name, host and port, by the certificate's key; `Identity.card` makes it.
+        signature: Of name and addresses, by the certificate's key; `Identity.card` makes it.
 
     Example:
-        >>> card = Identity.create("anna").card("anna.example.org", 7001)
-        >>> card.address
-        'anna.example.org:7001'
-        >>> msgspec.structs.replace(card, port=7002)
+        >>> card = Identity.create("anna").card("anna.example.org:7001", "wss://relay.example.org/inca")
+        >>> card.addresses
+        ('anna.example.org:7001', 'wss://relay.example.org/inca')
+        >>> msgspec.structs.replace(card, addresses=("anna.example.org:7002",))
         Traceback (most recent call last):
             ...
-        inca.errors.InvalidInput: the address of anna (anna.example.org:7002) must be signed by its key, got another \
+        inca.errors.InvalidInput: the addresses of anna (anna.example.org:7002) must be signed by its key, got another \
 signature: the card was changed on its way, so ask anna for it again
     """
 
     name: str
-    host: str
-    port: int
+    addresses: tuple[str, ...]
     certificate: bytes
     signature: bytes
 
     def __post_init__(self) -> None:
-        """Refuse an address that cannot be reached or is not signed, and a certificate that is not this party's."""
+        """Refuse addresses that cannot be reached or are not signed, and a certificate that is not this party's."""
         check_name("name", self.name)
-        _check_host(self.host)
-        integer("port", self.port, 1, 65535)
+        read_addresses("addresses", self.addresses)
         certified_name = _parse(self.certificate)[0]
         if certified_name != self.name:
             refuse("the name in the certificate", certified_name, f"the card's name ({self.name!r})")
-        if not verify(self.certificate, _address_text(self.name, self.host, self.port), self.signature):
+        if not verify(self.certificate, _signed_text(self.name, self.addresses), self.signature):
             raise InvalidInput(
-                f"the address of {self.name} ({self.address}) must be signed by its key, got another signature: "
-                f"the card was changed on its way, so ask {self.name} for it again"
+                f"the addresses of {self.name} ({', '.join(self.addresses) or 'none'}) must be signed by its key, got "
+                f"another signature: the card was changed on its way, so ask {self.name} for it again"
             )
-
-    @property
-    def address(self) -> str:
-        """Host and port as people write them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Host and port in one spelling, to compare."""
-        try:
-            return str(ipaddress.ip_address(self.host)), self.port
-        except ValueError:
-            return self.host.rstrip(".").lower(), self.port
 
     @property
     def fingerprint(self) -> str:
@@ -148,21 +128,28 @@ class Identity:
         )
         return cls(name, builder.sign(key, None).public_bytes(Encoding.DER), key)
 
-    def card(self, host: str, port: int) -> Card:
-        """Return the public card of this party, listening at that address, which is signed."""
-        signature = self.sign(_address_text(self.name, host, port))
-        return Card(name=self.name, host=host, port=port, certificate=self.certificate, signature=signature)
+    def card(self, *addresses: Address | str) -> Card:
+        """Return the public card of this party, which is reached at these addresses; they are signed.
+
+        Example:
+            >>> Identity.create("anna").card("Anna.Example.org:7001", "wss://relay.example.org:443").addresses
+            ('anna.example.org:7001', 'wss://relay.example.org')
+        """
+        texts = tuple(str(Address.parse(str(address))) for address in addresses)
+        signature = self.sign(_signed_text(self.name, texts))
+        return Card(name=self.name, addresses=texts, certificate=self.certificate, signature=signature)
 
     def sign(self, message: bytes) -> bytes:
         """Return a signature that `verify` accepts for this certificate and message."""
         return self.key.sign(signed_text(message))
 
-    def write(self, folder: str | Path, host: str, port: int) -> None:
+    def write(self, folder: str | Path, *addresses: Address | str) -> Card:
         """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten.
 
         The folder is made if it is not there; one that others can write to is refused.
         """
-        card = json.dumps(msgspec.to_builtins(self.card(host, port)), indent=1) + "\n"
+        card = self.card(*addresses)
+        shown = json.dumps(msgspec.to_builtins(card), indent=1) + "\n"
         secret = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         public = x509.load_der_x509_certificate(self.certificate).public_bytes(Encoding.PEM)
         home = Path(folder)
@@ -170,7 +157,7 @@ class Identity:
         try:
             new = _make_private(home)
             try:
-                for name, content, mode in ((KEY_FILE, secret + public, 0o600), (CARD_FILE, card.encode(), 0o644)):
+                for name, content, mode in ((KEY_FILE, secret + public, 0o600), (CARD_FILE, shown.encode(), 0o644)):
                     _create(home / name, content, mode)
                     written.append(home / name)
             except BaseException:
@@ -181,10 +168,11 @@ class Identity:
                 raise
         except OSError as error:
             raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
+        return card
 
-    def write_card(self, folder: str | Path, host: str, port: int) -> Card:
-        """Write a `card.json` with another address in the place of the one that is there: the party has moved."""
-        card = self.card(host, port)
+    def write_card(self, folder: str | Path, *addresses: Address | str) -> Card:
+        """Write a `card.json` with other addresses in the place of the one that is there: the party has moved."""
+        card = self.card(*addresses)
         write_json(Path(folder) / CARD_FILE, msgspec.to_builtins(card), indent=1)
         return card
 
@@ -213,15 +201,20 @@ class Identity:
 
 def read_card(path: str | Path) -> Card:
     """Read a card that `Identity.write` wrote."""
+    return read_file(path, CARD_FORMAT, lambda fields: msgspec.convert(fields, Card))
+
+
+def read_file(path: str | Path, format_: str, convert: Callable[[dict[str, Any]], Contents]) -> Contents:
+    """Return what a JSON file of a format says, or refuse it; whatever else is in a file may be private."""
     place = file_path("path", path)
     try:
         fields = msgspec.json.decode(place.read_bytes())
         name = fields.get("format") if isinstance(fields, dict) else None
-        if name != CARD_FORMAT:
-            refuse("format", name, CARD_FORMAT)  # whatever else is in a file that was named by mistake may be private
-        return msgspec.convert(fields, Card)
+        if name != format_:
+            refuse("format", name, format_)
+        return convert(fields)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
+        raise InvalidInput(f"{path} is not a valid {format_} file: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 
@@ -239,9 +232,9 @@ def fingerprint(certificate: bytes) -> str:
     return fingerprint_of(_parse(certificate)[1])
 
 
-def _address_text(name: str, host: str, port: int) -> bytes:
-    """Return what is signed of a card: a label, and name, host and port as a JSON list, without spaces and in ASCII."""
-    return f"{CARD_FORMAT}\0{json.dumps([name, host, port], separators=(',', ':'))}".encode()
+def _signed_text(name: str, addresses: tuple[str, ...]) -> bytes:
+    """Return what is signed of a card: a label, and name and addresses as a JSON list, without spaces and in ASCII."""
+    return f"{CARD_FORMAT}\0{json.dumps([name, addresses], separators=(',', ':'))}".encode()
 
 
 def check_name(what: str, name: str) -> str:
@@ -272,17 +265,6 @@ def _parse(certificate: bytes) -> tuple[str, Ed25519PublicKey]:
     return str(names[0].value), public
 
 
-def _check_host(host: str) -> None:
-    """Refuse what is neither an IP address nor a host name, and the addresses that mean "here, wherever that is"."""
-    try:
-        unreachable = ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        labels = host.rstrip(".").split(".")
-        unreachable = len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels)
-    if unreachable:
-        refuse("host", host, "a host name or an IP address that the other parties can reach")
-
-
 def _make_private(folder: Path) -> bool:
     """Make sure of a folder in which nobody else can replace files; return whether it is new."""
     try:
@@ -299,7 +281,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        advice = "`inca node card` gives it another address"
+        advice = "`inca node card` gives it other addresses"
         raise InvalidInput(f"{path} is there already, and an identity is never overwritten ({advice})") from None
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import unicodedata
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,14 +18,15 @@ from typing import Any
 import msgspec
 
 from inca._base.files import write_json
-from inca._base.validation import file_path, instance, listed, refuse, whole_parties
+from inca._base.validation import instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, Identity, check_name
+from inca.network.addresses import Address, read_addresses
+from inca.network.membership.identity import Card, Identity, check_name, read_file
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
 
-FORMAT = "inca-roster/2"
+FORMAT = "inca-roster/3"
 MOST_ON_CIRCLE = 1000
 """Of more parties the trustees are drawn by a public seed (docs/settlement.md), and a circle has none."""
 MIN_PARTIES = 3  # of two, each learns the other's value from the average and its own
@@ -35,7 +36,8 @@ MIN_PARTIES = 3  # of two, each learns the other's value from the average and it
 class Roster:
     """The parties of a session, by their cards in the order of their ids, and their terms; the name is for people.
 
-    Two parties with the same name, key or address are refused.
+    Two parties with the same name, key or address of their own are refused. Relays that the roster names are for all
+    parties, after the addresses on their cards.
 
     Example:
         >>> from inca.network.membership.identity import Identity
@@ -46,8 +48,11 @@ class Roster:
         ...     colluding=0.0, min_participants=3, period=10.0, max_clock_skew=1.0,
         ...     start=from_utc("2030-01-15T08:00:00Z"),
         ... )
-        >>> cards = [Identity.create(name).card(f"{name}.example.org", 7001) for name in ("anna", "bert")]
-        >>> roster = Roster("trial", terms, tuple(cards))
+        >>> cards = [Identity.create("anna").card("anna.example.org:7001"), Identity.create("bert").card()]
+        >>> roster = Roster("trial", terms, tuple(cards), relays=("wss://relay.example.org/inca",))
+        >>> roster.addresses_of(0), roster.addresses_of(1)
+        ((Address('anna.example.org:7001'), Address('wss://relay.example.org/inca')), \
+(Address('wss://relay.example.org/inca'),))
         >>> roster.names, roster.missing
         (('anna', 'bert'), ('the number of parties must be at least 3, got 2', 'min_participants must be at most the \
 number of parties (2), got 3'))
@@ -56,28 +61,31 @@ number of parties (2), got 3'))
     name: str
     terms: Terms
     parties: tuple[Card, ...] = ()
+    relays: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse parties that are not different ones."""
+        """Refuse parties that are not different ones, and relays that are none."""
         instance("terms", self.terms, Terms)
         for card in listed("parties", self.parties, "cards"):
             instance("an entry of parties", card, Card)
         check_name("the roster's name", self.name)
-        for what, keys in (
-            ("name", [unicodedata.normalize("NFKC", card.name).casefold() for card in self.parties]),
-            ("key", [card.fingerprint for card in self.parties]),
-            ("address", [card.place for card in self.parties]),
-        ):
-            first: dict[Hashable, int] = {}
-            for party, key in enumerate(keys):
-                if (other := first.setdefault(key, party)) != party:
-                    must_be = f"another than that of party {other} ({self.parties[other].name!r})"
-                    refuse(f"the {what} of party {party} ({self.parties[party].name!r})", key, must_be)
+        for relay in self._common:
+            if not relay.relayed:
+                refuse("an entry of relays", str(relay), "the address of a relay, wss://HOST/PATH")
+        folded = [unicodedata.normalize("NFKC", name).casefold() for name in self.names]
+        direct = [{one.place: str(one) for one in addresses if not one.relayed} for addresses in self._addresses]
+        self._refuse_second("name", [{name: name} for name in folded])
+        self._refuse_second("key", [{card.fingerprint: card.fingerprint} for card in self.parties])
+        self._refuse_second("address", direct)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The parties' names."""
         return tuple(card.name for card in self.parties)
+
+    def addresses_of(self, party: int) -> tuple[Address, ...]:
+        """Return where a party is reached, in order of preference: as its card says, then at the relays for all."""
+        return self._addresses[party]
 
     @cached_property
     def session(self) -> bytes:
@@ -108,7 +116,7 @@ number of parties (2), got 3'))
     def with_parties(self, *cards: Card) -> Roster:
         """Return the roster with further parties: another session.
 
-        A card with the key of a party that is there must have another address, and takes the place of the old one.
+        A card with the key of a party that is there must have other addresses, and takes the place of the old one.
         """
         parties = list(self.parties)
         for card in cards:
@@ -160,11 +168,33 @@ number of parties (2), got 3'))
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
         cards = [msgspec.to_builtins(card) for card in self.parties]
-        return {"format": FORMAT, "name": self.name, "terms": self.terms.as_dict(), "parties": cards}
+        fields = {"format": FORMAT, "name": self.name, "terms": self.terms.as_dict(), "parties": cards}
+        return fields | {"relays": list(self.relays)}
 
     def write(self, path: str | Path) -> None:
         """Write the roster as JSON, whole or not at all."""
         write_json(path, self.as_dict(), indent=1)
+
+    @cached_property
+    def _common(self) -> tuple[Address, ...]:
+        return read_addresses("relays", listed("relays", self.relays, "addresses"))
+
+    @cached_property
+    def _addresses(self) -> tuple[tuple[Address, ...], ...]:
+        return tuple(self._all_addresses(read_addresses("addresses", card.addresses)) for card in self.parties)
+
+    def _all_addresses(self, own: tuple[Address, ...]) -> tuple[Address, ...]:
+        places = {address.place for address in own}
+        return own + tuple(relay for relay in self._common if relay.place not in places)
+
+    def _refuse_second(self, what: str, keys: Iterable[Mapping[Any, str]]) -> None:
+        """Refuse what two parties have; each key maps to how it is written."""
+        first: dict[Hashable, int] = {}
+        for party, own in enumerate(keys):
+            for key, shown in own.items():
+                if (other := first.setdefault(key, party)) != party:
+                    must_be = f"another than that of party {other} ({self.names[other]!r})"
+                    refuse(f"the {what} of party {party} ({self.names[party]!r})", shown, must_be)
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
@@ -172,6 +202,9 @@ number of parties (2), got 3'))
 
     def _gaps(self) -> Iterator[str]:
         n, terms = len(self.parties), self.terms
+        if unreachable := [name for party, name in enumerate(self.names) if not self.addresses_of(party)]:
+            where = "on the card (`inca node card`), or a relay for all (`inca node roster init --relay`)"
+            yield f"every party must have an address, got none of {', '.join(unreachable)}: name one {where}"
         colluders = whole_parties("colluding", terms.colluding, max(n, 1))
         if n < MIN_PARTIES:
             yield f"the number of parties must be at least {MIN_PARTIES}, got {n}"
@@ -205,20 +238,16 @@ class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     terms: Terms
     parties: tuple[Card, ...]
+    relays: tuple[str, ...]
 
 
 def read_roster(path: str | Path) -> Roster:
     """Read a roster that `Roster.write` wrote, complete or not."""
-    place = file_path("path", path)
-    try:
-        fields = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
-        if fields.get("format") != FORMAT:
-            refuse("format", fields.get("format"), FORMAT)
-        if "terms" in fields:
-            fields["terms"] = fields_from_file(fields["terms"])
-        document = msgspec.convert(fields, RosterDocument)
-        return Roster(document.name, document.terms, document.parties)
-    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a valid {FORMAT} file: {error}") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    return read_file(path, FORMAT, _from_fields)
+
+
+def _from_fields(fields: dict[str, Any]) -> Roster:
+    if "terms" in fields:
+        fields["terms"] = fields_from_file(fields["terms"])
+    document = msgspec.convert(fields, RosterDocument)
+    return Roster(document.name, document.terms, document.parties, document.relays)

@@ -1,6 +1,6 @@
 """The terms of a session: what the parties agree on before it begins.
 
-The attributes have the words of the API, the file has those of the format `inca-roster/2`: `pace` is
+The attributes have the words of the API, the file has those of the format `inca-roster/3`: `pace` is
 `min_round_duration`, `clock_bound` is `max_clock_skew`, `least_cohort` is `min_participants`.
 """
 
@@ -15,15 +15,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from inca._base.options import Rule
-from inca._base.validation import (
-    between_0_and_1,
-    finite_float,
-    integer,
-    one_of,
-    positive,
-    refuse,
-    whole_parties,
-)
+from inca._base.validation import between_0_and_1, finite_float, integer, one_of, positive, refuse, whole_parties
 from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.domain import Ball, Domain, Interval
@@ -35,11 +27,7 @@ from inca.protocol.transcript import AgreedGuarantee
 if TYPE_CHECKING:
     from inca.planning.plan import Plan
 
-_INTEGERS = {
-    "rounds": (1, 10_000),
-    "dimension": (1, 10_000_000),
-    "min_participants": (2, 2**31 - 1),
-}
+_INTEGERS = {"rounds": (1, 10_000), "dimension": (1, 10_000_000), "min_participants": (2, 2**31 - 1)}
 _POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
 SCHEDULES = ("circle", "permutation")
 """Schedules by which, in a round, each party sends to one and hears from one."""

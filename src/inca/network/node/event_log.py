@@ -12,10 +12,23 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from inca.errors import InvalidInput
+from inca.network.addresses import Address
 
 _NAMING_PARTIES = ("peer", "party")  # fields
-# Events that one peer can cause often.
-_REPEATABLE = ("invalid message", "violation", "throttled", "down", "lost", "connected")
+# Events that one peer, or one relay, can cause often.
+_REPEATABLE = frozenset(
+    (
+        "invalid message",
+        "violation",
+        "throttled",
+        "down",
+        "lost",
+        "connected",
+        "registered",
+        "unregistered",
+        "contested",
+    )
+)
 _LOGGED_ALWAYS = 20  # times, before they are logged ever more rarely
 _MIN_STATUS_INTERVAL_S = 0.2
 
@@ -33,18 +46,19 @@ class EventLog:
     def log_event(self, event: str, **fields: Any) -> None:
         """Write one event; a disk that takes no more loses the line, not the party.
 
-        Of what one peer causes over and over, only the first lines are written, and then ever fewer.
+        Of what one peer or relay causes over and over, only the first lines are written, and then ever fewer.
         """
         if event in _REPEATABLE:
-            self._counts[event, str(fields.get("peer"))] += 1
-            count = self._counts[event, str(fields.get("peer"))]
+            cause = event, str(fields.get("peer", fields.get("relay")))
+            self._counts[cause] += 1
+            count = self._counts[cause]
             if count > _LOGGED_ALWAYS and count & (count - 1):
                 return
             fields["times"] = count
         entry: dict[str, Any] = {"time": round(time.time(), 3), "event": event}
         for name, value in fields.items():
             party = name in _NAMING_PARTIES and isinstance(value, int) and 0 <= value < len(self._names)
-            entry[name] = self._names[value] if party else value
+            entry[name] = self._names[value] if party else str(value) if isinstance(value, Address) else value
         with contextlib.suppress(OSError):
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()

@@ -24,7 +24,6 @@ import numpy as np
 
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.session import Topology
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.theorems.coalitions import Places, coalitions_against
@@ -62,13 +61,13 @@ class LossCheck:
 
 
 class LossChecker:
-    """Works out the losses of one party on the terms of a roster, for a schedule that is known.
+    """Works out the losses of one party on the terms of a roster, for the schedule of a public seed.
 
     Losses are those of real numbers, and what whole ones add (`SessionSetup.rounding`).
     """
 
-    def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:
-        self._setup, self._topology, self.seed, self._party = setup, topology, seed, party
+    def __init__(self, setup: SessionSetup, seed: bytes, party: int) -> None:
+        self._setup, self.seed, self._party = setup, seed, party
         self._size = min(setup.session.colluders, setup.session.parties - 1)
         self._count = math.comb(setup.session.parties - 1, self._size)
         self.checks: dict[frozenset[int], LossCheck] = {}
@@ -77,7 +76,8 @@ class LossChecker:
     @cached_property
     def planned(self) -> LossCheck:
         """The party's loss had everyone been present throughout."""
-        run = Execution(self._topology.schedule, self._setup.roster.terms.injection)
+        schedule = self._setup.session.topology(self.seed).schedule
+        run = Execution(schedule, self._setup.roster.terms.injection)
         return self._worst(run.settled())
 
     def realized(self, realized: RealizedExecution) -> LossCheck:

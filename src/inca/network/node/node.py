@@ -11,7 +11,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from inca._base.types import Array
 from inca.errors import CorruptJournal, InvalidInput, InvalidPeerMessage, JournalUnusable
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity, verify
 from inca.network.node.clock_check import check_clocks
 from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
@@ -29,7 +30,7 @@ from inca.network.node.progress import TimeLeft, here_of
 from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
-from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.transport_setup import NetworkAccess, limits_for, start_transport, transport_for
 from inca.network.node.warm_up import in_daemon_thread
 from inca.network.payloads import LARGE_BYTES
 from inca.network.protocol.context import Effects
@@ -70,7 +71,7 @@ class NodeOptions:
     """What an operator chooses for a party, and the clock it goes by: by default one that begins with the node."""
 
     clip: bool = False
-    listen: tuple[str, int] | None = None
+    access: NetworkAccess = field(default_factory=NetworkAccess)
     first_start: bool = False
     serve_s: float = 0.0
     unfinished_until: float = inf
@@ -106,6 +107,7 @@ class Node(TransportEvents):
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
         self._bytes_received, self._deposits_left = 0, TimeLeft()
+        self._relays: dict[str, str] = {}  # at which we registered, and why not if we are not
         self._written_changes = 0  # of the items of the party, when those to come were last written ahead
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -165,13 +167,9 @@ class Node(TransportEvents):
     async def _open_transport(self) -> None:
         roster = self.setup.roster
         limits = limits_for(self.setup.session)
-        self._transport = transport_for(roster, self.identity, limits, self, clock=self._clock)
-        try:
-            await self._transport.start(*(self._options.listen or ()))
-        except OSError as error:
-            card = roster.parties[self.me]
-            host, port = self._options.listen or (card.host, card.port)
-            raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        access = self._options.access
+        self._transport = transport_for(roster, self.identity, limits, self, access, clock=self._clock)
+        await start_transport(self._transport, roster.addresses_of(self.me), access)
         session, start = roster.session.hex(), roster.terms.start
         self._log.log_event("listens", session=session, parties=len(roster.parties), start=start)
 
@@ -323,6 +321,8 @@ class Node(TransportEvents):
             "attended": len(party.ledger.fates),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
+            "through_relays": sum(way.relay is not None for way in self._transport.ways.values()),
+            "relays": dict(self._relays),
             "deposits": deposits,
             "expected": expected,
             "percent": min(99, int(100 * here / expected)) if deposits < expected else 100,
@@ -398,6 +398,20 @@ class Node(TransportEvents):
         """Log what else the transport has noticed."""
         self._log.log_event(event, **fields)
 
+    def registered(self, relay: Address) -> None:
+        """Log that the others can reach us at a relay."""
+        self._relays[str(relay)] = ""
+        self._log.log_event("registered", relay=relay)
+
+    def unregistered(self, relay: Address, failure: Failure) -> None:
+        """Log why the others cannot reach us at a relay; the transport tries again."""
+        self._relays[str(relay)] = failure.detail
+        self._log.log_event("unregistered", relay=relay, cause=failure.cause, reason=failure.detail)
+
+    def contested(self, relay: Address) -> None:
+        """Log that somebody else has our key: a second process, or a copy of the machine."""
+        self._log.log_event("contested", relay=relay)
+
     def _verify(self, party: int, text: bytes, signature: bytes) -> bool:
         return verify(self.setup.roster.parties[party].certificate, text, signature)
 
@@ -405,8 +419,7 @@ class Node(TransportEvents):
 
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
-        seed = self.setup.session.seed or bytes(32)
-        self._loss_checker = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
+        self._loss_checker = LossChecker(self.setup, self.setup.session.seed or bytes(32), self.me)
         _ = self._loss_checker.planned
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
@@ -425,11 +438,10 @@ class Node(TransportEvents):
 
     def _known_loss_checker(self) -> LossChecker:
         """Return what works out losses for the schedule, which must be known."""
-        ledger = self._party.ledger
-        if ledger.seed is None or ledger.topology is None:
-            raise RuntimeError("there is no schedule yet")
-        if self._loss_checker is None or self._loss_checker.seed != ledger.seed:
-            self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        seed = self._party.ledger.seed
+        assert seed is not None
+        if self._loss_checker is None or self._loss_checker.seed != seed:
+            self._loss_checker = LossChecker(self.setup, seed, self.me)
         return self._loss_checker
 
     def _log_loss(self, event: str, check: LossCheck) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inca._base.types import Array
 from inca._base.validation import real_array, refuse, whole_parties
@@ -16,7 +17,6 @@ from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
 from inca.network.membership.roster import Roster
-from inca.network.node.rounding import added_mu
 from inca.network.protocol.opening.trustees import Tolerance, tolerance_of
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
@@ -173,3 +173,18 @@ class SessionSetup:
         mean = self.lattice.decode(total)
         mean *= WEIGHT / weight
         return mean
+
+
+def added_mu(noise_in_steps: NoiseLevels, *, rounds: int, dimension: int, weights: ArrayLike) -> float:
+    """Return what whole numbers add to every party's mu, at most, by the weights of all parties (docs/rounding.md).
+
+    A loss is the size of the smallest change of the noise that hides another value. On the lattice it must consist of
+    whole numbers, and shares and portions are rounded down; chosen well, it differs from the real one by a few steps:
+    each of the T masks of a party changes by at most 8 steps more or less than in real numbers, and the noise of a
+    party of weight w by 3 / w. Where parties top up their noise, that changes by at most 1/2, and the other by 3.5 / w.
+    """
+    parts, topped_up = np.asarray(weights, dtype=np.float64), noise_in_steps.topup > 0.0
+    masks = 8.0 * math.sqrt(rounds * parts.size) / noise_in_steps.cancelling
+    own = float(np.linalg.norm((3.5 if topped_up else 3.0) / parts)) / noise_in_steps.independent
+    topup = 0.5 * math.sqrt(parts.size) / noise_in_steps.topup if topped_up else 0.0
+    return math.sqrt(dimension) * math.hypot(masks, own, topup)

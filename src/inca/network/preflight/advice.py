@@ -7,8 +7,8 @@ from typing import NamedTuple
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS
 from inca.network.transport.failures import FailureCause
 
-NOT_THERE, TIMED_OUT, NO_ROUTE = "not there", "timed out", "no route"
-UNHEARD = (NOT_THERE, TIMED_OUT, NO_ROUTE)
+NOT_THERE, TIMED_OUT, NO_ROUTE, NO_RELAY, NO_ADDRESS = "not there", "timed out", "no route", "no relay", "no address"
+UNHEARD = (NOT_THERE, TIMED_OUT, NO_ROUTE, NO_RELAY, NO_ADDRESS)
 """States of peers that said nothing at all, so that nothing can be learned from what they have in common."""
 
 
@@ -25,17 +25,22 @@ ADVICE = {
     FailureCause.TIMED_OUT: Advice(TIMED_OUT, NETWORK, "ask whether its machine is on and its firewall open"),
     FailureCause.NO_ANSWER: Advice(NOT_THERE, THEIRS, "a tunnel or relay takes connections, and it is not behind it"),
     FailureCause.UNRESPONSIVE: Advice(TIMED_OUT, THEIRS, "it takes connections and says nothing"),
-    FailureCause.NO_ADDRESS: Advice("no address", OURS, "check its host in the roster, and our name service"),
+    FailureCause.NO_ADDRESS: Advice(NO_ADDRESS, OURS, "check its host in the roster, and our name service"),
     FailureCause.NO_ROUTE: Advice(NO_ROUTE, NETWORK, "check our network, then the peer's"),
     FailureCause.NOT_REGISTERED: Advice(NOT_THERE, THEIRS, "it is not running yet, or does not reach the relay"),
     FailureCause.RELAY_UNREACHABLE: Advice(
-        "no relay", NETWORK, "ask whether the relay runs, and whether our network lets us reach it"
+        NO_RELAY, NETWORK, "ask whether the relay runs, and whether our network lets us reach it (or set HTTPS_PROXY)"
+    ),
+    FailureCause.RELAY_UNTRUSTED: Advice(
+        NO_RELAY,
+        OURS,
+        "ask whoever runs the relay, or our own network, which authority vouches for it, and give --relay-ca FILE",
     ),
     FailureCause.RELAY_REFUSES: Advice(
-        "refused", EITHER, "ask whoever runs the relay whether its allow-list has both keys; else it is full"
+        NO_RELAY, EITHER, "ask whoever runs the relay whether its allow-list has both keys, and about its limits"
     ),
     FailureCause.PROXY_REFUSES: Advice(
-        "refused", OURS, "our proxy (HTTPS_PROXY) is in the way: check its address, the password in it, and its rules"
+        NO_RELAY, OURS, "our proxy is in the way: check its address and password in HTTPS_PROXY, and its rules"
     ),
     FailureCause.NOT_TLS: Advice("refused", THEIRS, "another program listens at its address"),
     FailureCause.WRONG_CERTIFICATE: Advice(

@@ -16,8 +16,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +26,21 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossChecker
-from inca.network.node.session_cost import MachineSeconds, SessionSeconds, session_bytes, session_seconds
+from inca.network.node.session_cost import MachineSeconds, session_bytes
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.node.warm_up import warm_up
-from inca.network.preflight.checks import EVERYONE, OURS, Check, fine, our_problem
+from inca.network.preflight.advice import NOT_THERE, UNHEARD
+from inca.network.preflight.checks import OURS, Check, fine, our_problem
 from inca.network.preflight.machine import available_memory, measure_machine
 from inca.network.preflight.peer_checks import PeerChecks
+from inca.network.preflight.period_check import LinkSpeed, Needed, check_period, estimate
 from inca.network.protocol.records import Credited
-from inca.network.protocol.stages import PATIENCE_PERIODS
 from inca.network.transport.transport import ClockMeasurement
-from inca.reporting.parts import rounded_up
+from inca.reporting.parts import in_words
 
 FORMAT = "inca-doctor/1"
 _MAX_TRIALS, _MIN_TRIALS, _TRIAL_BYTES = 200, 3, 2**28  # transactions with which the journal is tried, and their size
-_PERIOD_MARGIN = 1.5  # by which a suggested period exceeds what was measured
 _DISTANT_DISKS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs")
 _DOUBTFUL_DISKS = dict.fromkeys(("tmpfs", "ramfs"), "forgets everything at a restart of the machine")
 _DOUBTFUL_DISKS |= dict.fromkeys(_DISTANT_DISKS, "is only as durable as another machine")
@@ -60,6 +60,16 @@ class Diagnosis:
         """What would keep the session from working."""
         return tuple(check for check in self.checks + self.peers if check.level == "problem")
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The peers that are not there yet."""
+        return tuple(check.what for check in self.peers if check.state == NOT_THERE)
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The peers that no way led to, nor from them to us, though they may be there."""
+        return tuple(check.what for check in self.peers if check.state in UNHEARD and check.state != NOT_THERE)
+
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
         return {
@@ -69,13 +79,15 @@ class Diagnosis:
             "party": self.party,
             "well": not self.problems,
             "problems": [f"{check.what}: {check.text}" for check in self.problems],
+            "absent": list(self.absent),
+            "apart": list(self.apart),
             "checks": [check.as_dict() for check in self.checks],
             "peers": [check.as_dict() for check in self.peers],
         }
 
 
 async def examine(
-    roster: Roster, identity: Identity, state: Path, *, seconds: float = 5.0, listen: tuple[str, int] | None = None
+    roster: Roster, identity: Identity, state: Path, *, seconds: float = 5.0, access: NetworkAccess | None = None
 ) -> Diagnosis:
     """Check everything that a session of this party needs.
 
@@ -84,7 +96,7 @@ async def examine(
         identity: This party's keys.
         state: The folder that will hold the journal.
         seconds: How long peers have to show up and answer.
-        listen: Host and port to listen at, if not those of the roster.
+        access: How this machine takes part in the network.
     """
     positive("seconds", seconds)
     me = roster.index(identity.certificate)
@@ -100,24 +112,30 @@ async def examine(
     peers: list[Check] = []
     measurements: dict[int, ClockMeasurement] = {}
     rates: dict[int, float] = {}
+    links: dict[int, LinkSpeed] = {}
     if checks[-1].level == "problem":
         machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
     else:
         peer_checks = PeerChecks(setup, me)
-        async with peer_checks.open(identity, seconds, listen) as address:
+        async with peer_checks.open(identity, seconds, access or NetworkAccess()) as address:
             checks.append(address)
             if address.level != "problem":
                 measurements = await peer_checks.measure(seconds)
-                peers = peer_checks.checks(measurements)
                 rates = await peer_checks.measure_rates(measurements, seconds)
+                checks += peer_checks.own_relays()
             # In a thread: other doctors can still shake hands with this one.
             machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
+            for peer, rate in rates.items():
+                links[peer] = LinkSpeed(rate, measurements[peer].round_trip, roster.names[peer])
+            if address.level != "problem":
+                enough = {peer: Needed.by(setup, link, work, machine).sentence for peer, link in links.items()}
+                peers = peer_checks.checks(measurements, enough)
             await peer_checks.linger()
         peers += peer_checks.strangers
-    link = _Link.slowest(setup, measurements, rates)
-    times = session_seconds(setup.session, work, link.rate, link.round_trip)
-    slowest_write = max((check.figures.get("slowest") or 0.0 for check in machine), default=0.0)
-    checks += [*machine, _check_period(setup, link, times, slowest_write), _estimate(setup, link, times)]
+    trip = max((clock.round_trip for clock in measurements.values()), default=0.0)
+    slowest = min(links.values(), key=lambda link: link.rate, default=LinkSpeed(math.inf, 0.0))
+    needed = Needed.by(setup, replace(slowest, round_trip=trip), work, machine)
+    checks += [*machine, check_period(needed), estimate(setup, needed)]
     return Diagnosis(roster, identity.name, tuple(checks), tuple(peers))
 
 
@@ -135,9 +153,9 @@ def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:
         except IncaError as error:
             return our_problem("start", str(error))
     if left <= 0:
-        text = f"the session began {_length(-left)} ago: peers are left in peace"
+        text = f"the session began {in_words(round(-left))} ago: peers are left in peace"
         return our_problem("start", text, seconds_left=left)
-    return fine("start", f"in {_length(left)}", seconds_left=left)
+    return fine("start", f"in {in_words(round(left))}", seconds_left=left)
 
 
 def _check_machine(setup: SessionSetup, me: int, identity: Identity, state: Path) -> tuple[list[Check], MachineSeconds]:
@@ -230,76 +248,11 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     if seed is None:
         seed = hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest()
         of = " (a sample: the seed is drawn later)"
-    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned
+    planned = LossChecker(setup, seed, me).planned
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
         return our_problem("loss", f"even with everyone present {planned.refusal}{of}", **figures)
     return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present{of}", **figures)
-
-
-@dataclass(frozen=True)
-class _Link:
-    """The slowest link, in bytes a second, and the longest round trip; free of cost if no peer was there."""
-
-    rate: float
-    round_trip: float
-    words: str
-
-    @classmethod
-    def slowest(
-        cls, setup: SessionSetup, measurements: Mapping[int, ClockMeasurement], rates: Mapping[int, float]
-    ) -> _Link:
-        trip = max((clock.round_trip for clock in measurements.values()), default=0.0)
-        if not rates:
-            return cls(math.inf, trip, "")
-        peer = min(rates, key=lambda peer: rates[peer])
-        return cls(rates[peer], trip, f" at {rates[peer] / 1e6:.2g} MB/s to {setup.roster.names[peer]}")
-
-
-def _check_period(setup: SessionSetup, link: _Link, times: SessionSeconds, slowest_write: float) -> Check:
-    """Does a period leave time for wrong clocks, two round trips, a slow write, and a round's shares on their way?
-
-    The final messages of all must be here while silent parties are still waited for: else those are left out.
-    """
-    period, trips = setup.roster.terms.period, 2.0 * link.round_trip
-    clocks = 2.0 * setup.roster.terms.max_clock_skew
-    parts = f"clocks {clocks:g} s, round trips {trips:.2g} s, durable write {slowest_write:.2g} s"
-    parts += f", shares {times.sending:.2g} s{link.words}"
-    needed = clocks + trips + slowest_write + times.sending
-    if (ending := (clocks + trips + slowest_write + times.deposits) / PATIENCE_PERIODS) > needed:
-        needed = ending
-        parts = f"final messages of all take {times.deposits:.3g} s{link.words}, and have {PATIENCE_PERIODS:g} periods"
-    figures = {"period": period, "shares": times.sending, "deposits": times.deposits, "needed": needed}
-    if link.words:
-        figures["bytes_per_second"] = link.rate
-    if needed < period:
-        text = f"{period:g} s, of which {needed:.3g} s are needed: {parts}"
-        return fine("period", text, **figures)
-    suggested = float(f"{_PERIOD_MARGIN * needed:.1e}")
-    text = f"it must be above {needed:.3g} s ({parts}), got {period:g} s: agree on {suggested:g} s or more"
-    figures["suggested"] = suggested
-    return Check("period", "problem", text, fault=EVERYONE, figures=figures)
-
-
-def _estimate(setup: SessionSetup, link: _Link, times: SessionSeconds) -> Check:
-    """Say what the session will take: an estimate, rounded up."""
-    cost = session_bytes(setup.session)
-    without = "" if link.words else ", without the links, as no peer was there to measure one"
-    took = f"about {rounded_up(times.total, 2)} s from the start to the result if all are there{without}"
-    figures = {"seconds": times.total, "drawing": times.drawing, "round": times.round, "deposits": times.deposits}
-    figures |= {"opening": times.opening, "traffic": cost.traffic, "memory": cost.memory, "disk": cost.disk}
-    return fine("estimate", f"{took}; {cost.sentence}", **figures)
-
-
-def _length(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> _length(3620.0), _length(61.0)
-    ('1 h 0 min', '1 min 1 s')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _size(count: int) -> str:

@@ -45,9 +45,7 @@ def measure_machine(
 
     unsealed, _ = _seconds(unseal)
     signature = identity.sign(vector[:32])
-    verified, _ = _seconds(
-        lambda: [verify(identity.certificate, vector[:32], signature) for _ in range(_SIGNATURES)],
-    )
+    verified, _ = _seconds(lambda: [verify(identity.certificate, vector[:32], signature) for _ in range(_SIGNATURES)])
     return MachineSeconds(
         draw=scale * drawn,
         take=scale * taken,

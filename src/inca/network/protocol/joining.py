@@ -53,8 +53,6 @@ class Joining:
             return inf
         return -inf if self.away else self._context.session.start
 
-    # --- the way back ---------------------------------------------------------------------------------------------
-
     def choose_witnesses(self) -> None:
         """Choose whom to ask: who would have seen a round that the journal does not know, and at least a few."""
         context, topology = self._context, self._context.topology

@@ -25,7 +25,7 @@ import numpy as np
 from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.payloads import contents
 from inca.network.protocol import records
 from inca.network.protocol.messages import (
@@ -156,7 +156,7 @@ class Ledger:
 
     def next_share(self) -> bytes:
         """Return what is offered if the next round begins now."""
-        return pack(share(self.balance))
+        return pack(self.balance // 2)  # rounded down: the rest stays here
 
     # --- records ------------------------------------------------------------------------------------------------
 
@@ -219,7 +219,8 @@ class Ledger:
                 _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
                 self.own_items[item.kind, cohort] = item
             case records.Secret():
-                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+                later = self.secrets is None or record.cohort > self.secrets.cohort
+                _check(later and len(record.state) == 32, "secrets that are no later cohort's")
                 self.secrets = CohortSecrets(record.state, record.cohort)
             case records.Erased():
                 self.secrets = None
@@ -229,7 +230,7 @@ class Ledger:
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
         part = _numbers(record.share, self.balance.size)
-        _check(np.array_equal(part, share(self.balance)), "a share that the balance does not give")
+        _check(np.array_equal(part, self.balance // 2), "a share that the balance does not give")
         self.balance -= part
         self.began[t] = record
         self.round = t

@@ -11,9 +11,6 @@ import random
 from collections.abc import Iterable
 from math import inf
 
-import numpy as np
-
-from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import Agenda
@@ -35,7 +32,6 @@ from inca.network.protocol.stage_rule import Stage, StageRule
 from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
-_SECRET_BYTES = 32
 _FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 
@@ -48,14 +44,7 @@ class Party:
     """
 
     def __init__(
-        self,
-        session: SessionConfig,
-        me: int,
-        *,
-        sign: Sign,
-        verify: Verify,
-        rng: random.Random,
-        serve_s: float = 0.0,
+        self, session: SessionConfig, me: int, *, sign: Sign, verify: Verify, rng: random.Random, serve_s: float = 0.0
     ) -> None:
         # Their types are written out, as the table of stages, which this module imports, looks at them.
         self.session: SessionConfig = session
@@ -104,12 +93,6 @@ class Party:
         `first_start` is its operator's word that there was no earlier incarnation.
         """
         self._require_not_started()
-        shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)
-        if shape != (self.session.dimension,) or kind != np.int64:  # never the value itself
-            refuse("noisy", f"{kind} of shape {shape}", f"int64 numbers of shape ({self.session.dimension},)")
-        for name, random_bytes in (("masks", masks), ("secret", secret), ("sealing", sealing)):
-            if len(random_bytes) != _SECRET_BYTES:
-                refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
         joining, late = self.joining, (now if began is None else began) >= self.session.start
         joining.vouched = late and first_start
         joining.without_journal = late and not first_start
@@ -145,8 +128,6 @@ class Party:
     def receive(self, now: float, peer: int, message: Message) -> Effects:
         """Take a message of a peer."""
         self._require_peer(peer)
-        if not isinstance(message, Message):
-            raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
         if not isinstance(message, Ask):
             self.context.mark_up(peer)
         if not isinstance(message, self._rule.ignores):
@@ -190,7 +171,7 @@ class Party:
         """
         self._require_peer(peer)
         self.anti_entropy.connected(now, peer)
-        if self._rule.connected_is_up:
+        if self.stage == "gathering":
             self.context.mark_up(peer)
         return self._advance(now)
 
@@ -255,7 +236,7 @@ class Party:
     @property
     def outcome_known(self) -> bool:
         """Whether it is known how the session ends for this party; it may still serve others."""
-        return self._rule.outcome_known
+        return self.stage in ("serving", "over", "left")
 
     @property
     def result(self) -> Result | None:
@@ -313,11 +294,13 @@ class Party:
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
         rule = self._rule
+        if rule.terminal:
+            return None
         if rule.until_decision and self.finalization.apply_decisions():
             return after_decision(self)
-        if rule.until_opened and self.finalization.open():
+        if self.finalization.open():
             return "serving"
-        if rule.terminal or not self._is_over(now):
+        if not self._is_over(now):
             return None
         return rule.successors[0] if rule.then is None else rule.then(self, now)
 
@@ -390,5 +373,5 @@ class Party:
         after_last, items = self.session.rounds + 1, self.signed_items.by_kind
         signed = [items[kind][peer].proof for kind in ONCE if peer in items[kind]]
         current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
-        current = after_last if self._rule.rounds_over else current
+        current = after_last if self.ledger.sealed else current
         return Seen(self.transfers.seen_of(peer), current, self.ledger.since, signed)

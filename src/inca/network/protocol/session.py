@@ -6,6 +6,7 @@ all parties.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ def quorum_of(parties: int) -> int:
         [2, 3, 4, 4, 5, 7, 52]
     """
     return (parties if parties <= 3 else parties + 1) // 2 + 1
+
+
+def order_by_hash(seed: bytes, parties: int) -> list[int]:
+    """Return all parties in an order that follows from a seed as if it were drawn."""
+    return sorted(range(parties), key=lambda party: hashlib.sha256(seed + party.to_bytes(4, "little")).digest())
 
 
 @dataclass(frozen=True)

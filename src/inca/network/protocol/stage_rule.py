@@ -52,7 +52,6 @@ class StageRule:
     waits_for: Callable[[Party], AbstractSet[int]] = field(default=lambda party: frozenset())  # whose word
     grace: Time = at_once  # until when those who are gone are waited for, too
     until_decision: bool = False  # whether it ends when something is decided
-    until_opened: bool = False  # whether it ends when the deposits are opened
     then: Callable[[Party, float], Stage] | None = None  # done at its end; says which successor follows
     enter: Action = field(default=lambda party, now: None)  # done when it begins
     work: Action = field(default=lambda party, now: None)  # done while it lasts, when it is due
@@ -60,9 +59,6 @@ class StageRule:
     gossips: tuple[Kind, ...] = ()  # signed items that parties in it lack; without any, it does not talk about items
     gossips_while: Callable[[Party], bool] = field(default=lambda party: True)
     ignores: type[Message] | UnionType = Seen  # messages that mean nothing in it
-    rounds_over: bool = False
-    connected_is_up: bool = False  # whether a peer that is connected counts as up; later it must speak first
-    outcome_known: bool = False  # whether it is known how the session ends for this party
     logged: bool = True  # its beginning; rounds and the reason for leaving are logged by themselves
 
     @property

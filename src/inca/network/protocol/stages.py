@@ -7,15 +7,14 @@ Theory of operation. A party is in one stage at a time, and begins in "gathering
 has passed, it asks the row of its stage whether the stage is over:
 
 1. Once something is decided, and all that it names is there, a stage with `until_decision` is over; what was decided
-   says which follows.
+   says which follows. Once the deposits are opened, others are served.
 2. At `deadline` it is over, whoever is silent.
 3. From `earliest` on it is over if nobody is awaited: of those in `waits_for`, the ones that have been down for a
    period do not count, unless they may still come back, until `grace`.
 
 Then `then` does what is to be done last, and says which of the `successors` follows (without it, the first), whose
 `enter` does what is to be done first. A party may walk through several stages at once. Where it stays it does the
-`work` that is `due`, and talks about signed items if the stage `gossips`. A driver may leave the session in any stage,
-which is in no row; "over" and "left" have no successors.
+`work` that is `due`, and talks about signed items if the stage `gossips`. "over" and "left" have no successors.
 
 A message in `ignores` means nothing in the stage, and changes nothing; it may have been under way for long.
 """
@@ -28,13 +27,7 @@ from typing import TYPE_CHECKING
 from inca.errors import CannotJoin
 from inca.network.protocol.messages import ConsensusMessage, Message
 from inca.network.protocol.records import Left
-from inca.network.protocol.stage_rule import (
-    Stage,
-    StageRule,
-    never,
-    periods,
-    retry_time,
-)
+from inca.network.protocol.stage_rule import Stage, StageRule, never, periods, retry_time
 
 if TYPE_CHECKING:
     from inca.network.protocol.party import Party
@@ -239,7 +232,6 @@ STAGES: dict[Stage, StageRule] = {
         enter=lambda party, now: party.coin_flip.start(),
         gossips=("commit", "confirm", "reveal"),
         gossips_while=lambda party: party.coin_flip.flipping,
-        connected_is_up=True,
         logged=False,
     ),
     # After a restart or a late start: what have others seen of this party? It leaves if its journal is behind.
@@ -275,7 +267,6 @@ STAGES: dict[Stage, StageRule] = {
         until_decision=True,
         enter=seal,
         gossips=("digest",),
-        rounds_over=True,
     ),
     # A quorum agrees on a cohort, and on commit or a smaller cohort.
     "agreeing": StageRule(
@@ -288,7 +279,6 @@ STAGES: dict[Stage, StageRule] = {
         work=lambda party, now: party.consensus.tick(now),
         due=lambda party: party.consensus.wakeup,
         gossips=("digest", "deposit", "refusal"),
-        rounds_over=True,
     ),
     # The party's own loss on the agreed execution is worked out, before it makes its deposit or refuses.
     "assessing": StageRule(
@@ -297,7 +287,6 @@ STAGES: dict[Stage, StageRule] = {
         until_decision=True,
         enter=assess,
         gossips=("digest", "deposit", "refusal"),
-        rounds_over=True,
     ),
     # The deposits are committed to: trustees show their keys, and any few of them open all.
     "opening": StageRule(
@@ -305,10 +294,8 @@ STAGES: dict[Stage, StageRule] = {
         deadline=periods(_OPENING_PERIODS),
         earliest=never,
         waits_for=lambda party: party.finalization.missing_keys,
-        until_opened=True,
         then=without_keys,
         gossips=("key",),
-        rounds_over=True,
     ),
     # Others are given what they lack. A decision may still come, and keys; whoever is in doubt still asks for one.
     "serving": StageRule(
@@ -319,18 +306,13 @@ STAGES: dict[Stage, StageRule] = {
         earliest=lambda party: inf if party.finalization.unfinished else -inf,
         grace=lambda party: party.entered + party.serve_s,
         until_decision=True,
-        until_opened=True,
         enter=say_done,
         work=lambda party, now: party.consensus.tick(now),
         due=lambda party: party.consensus.wakeup if party.ledger.in_doubt else inf,
         gossips=("digest", "deposit", "key", "done"),
-        rounds_over=True,
-        outcome_known=True,
     ),
     # Everything is done.
-    "over": StageRule(
-        successors=(), enter=say_all_done, ignores=Message, rounds_over=True, outcome_known=True, logged=False
-    ),
+    "over": StageRule(successors=(), enter=say_all_done, ignores=Message, logged=False),
     # The party has left the session for good.
-    "left": StageRule(successors=(), enter=leave, ignores=Message, outcome_known=True, logged=False),
+    "left": StageRule(successors=(), enter=leave, ignores=Message, logged=False),
 }

@@ -24,7 +24,7 @@ import msgspec
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.session_clock import Clock, session_clock
-from inca.network.node.transport_setup import transport_for
+from inca.network.node.transport_setup import NetworkAccess, start_transport, transport_for
 from inca.network.sequence.outcome_log import (
     DIGEST_BYTES,
     NO_RESULT,
@@ -108,12 +108,14 @@ class CatchUp(TransportEvents):
         self._patience_s = _MIN_PATIENCE_S
         self._answered: Counter[tuple[int, int]] = Counter()  # (peer, session, or 0 for outcomes), on its connection
 
-    async def hold(self, identity: Identity, until: float, listen: tuple[str, int] | None = None) -> CatchUpResult:
+    async def hold(self, identity: Identity, until: float, access: NetworkAccess) -> CatchUpResult:
         """Listen, and ask if something is lacking."""
         session = hashlib.sha256(b"inca-meeting/1" + self._roster.session).digest()
         limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_shared_bytes=2 * _MAX_FRAME_BYTES)
-        self._transport = transport_for(self._roster, identity, limits, self, session=session, clock=self._clock)
-        await self._transport.start(*(listen or ()))
+        self._transport = transport_for(
+            self._roster, identity, limits, self, access, session=session, clock=self._clock
+        )
+        await start_transport(self._transport, self._roster.addresses_of(self._me), access)
         self._patience_s = max(_MIN_PATIENCE_S, _PATIENCE * (until - self._clock()))
         try:
             while (left := until - self._clock()) > 0.0:
@@ -124,8 +126,6 @@ class CatchUp(TransportEvents):
             await self._transport.close()
         return self.result
 
-    # --- asking ---------------------------------------------------------------------------------------------------
-
     def _ask_and_fetch(self) -> None:
         """Ask those who have not answered; fetch what the best of the answers has and we have not."""
         for peer in range(len(self._roster.parties)):
@@ -134,8 +134,7 @@ class CatchUp(TransportEvents):
                 self._unanswered.add(peer)
                 self._send(peer, KnownOutcomes(self._outcome_log.outcomes, ask=True))
         if self._requested is not None and time.monotonic() >= self._requested_until:
-            del self._known_by[self._requested[0]]  # it does not deliver what it says it has: another may
-            self._requested = None
+            self._give_up(self._requested[0])
         if self._requested is None:
             self._fetch()
 
@@ -163,8 +162,6 @@ class CatchUp(TransportEvents):
 
     def _send(self, peer: int, message: CatchUpMessage) -> None:
         self._transport.send(peer, _encode(message))
-
-    # --- what the transport reports -------------------------------------------------------------------------------
 
     def received(self, peer: int, frame: Received) -> None:
         """Answer a question, or take an answer; what is neither is not answered."""
@@ -229,24 +226,26 @@ class CatchUp(TransportEvents):
     def _handle_average(self, peer: int, message: AverageSent) -> None:
         if self._requested != (peer, message.number):
             return
-        self._requested = None
-        expected = self._known_by[peer][message.number - 1]
         try:
             result = SessionResult(from_bytes(message.average), message.standard_error, message.beacon)
         except (ValueError, EOFError, SyntaxError):
             result = None
-        if result is not None and result.digest == expected:
-            self._results[message.number] = result
-            self._fetch()
+        if result is None or result.digest != self._known_by[peer][message.number - 1]:
+            self._give_up(peer)
         else:
-            del self._known_by[peer]  # it does not have what it says: another may
+            self._requested, self._results[message.number] = None, result
+            self._fetch()
+
+    def _give_up(self, peer: int) -> None:
+        """Wait no longer for what a peer says it has: another may have it."""
+        self._requested = None
+        del self._known_by[peer]
 
     def _ask_again(self, peer: int) -> None:
         self._asked.discard(peer)
         self._unanswered.discard(peer)
         if self._requested is not None and self._requested[0] == peer:
-            self._requested = None
-            del self._known_by[peer]  # another may have the same
+            self._give_up(peer)
 
 
 def needed_vouchers(roster: Roster) -> int:

@@ -17,7 +17,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from inca.network.node.report import kept_result
 from inca.network.node.runner import run_party
 from inca.network.node.session_clock import session_clock
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.stages import periods_after_rounds
 from inca.network.sequence.catch_up import CatchUp, CatchUpResult, needed_vouchers
@@ -88,7 +89,7 @@ class SessionSequence:
             default two periods, but at least five seconds.
         max_mu: The largest loss of all sessions together that this party accepts; by default what the program has asked
             for up to the next session, or has said by `allow` that it will.
-        listen: Host and port to listen at, if not those of the roster.
+        access: How this machine takes part in the network.
         notify: Called with a sentence about what happens.
     """
 
@@ -101,11 +102,12 @@ class SessionSequence:
         interval: float | None = None,
         gathering: float | None = None,
         max_mu: float | None = None,
-        listen: tuple[str, int] | None = None,
+        access: NetworkAccess | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         roster.check_complete()
-        self.roster, self.me, self._identity, self._listen = roster, roster.party_of(identity), identity, listen
+        self.roster, self.me, self._identity = roster, roster.party_of(identity), identity
+        self._access = access or NetworkAccess()
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
         self._max_mu = None if max_mu is None else positive("max_mu", max_mu)
         self._mu_allowed = 0.0
@@ -246,7 +248,7 @@ class SessionSequence:
         try:
             # What a row is longer than agreed by rounding is clipped away.
             wait_until = self.start(number + 1) - 2.0 * self._gathering  # then the others are asked for the outcome
-            options = NodeOptions(clip=True, listen=self._listen, clock=self._clock, unfinished_until=wait_until)
+            options = NodeOptions(clip=True, access=self._access, clock=self._clock, unfinished_until=wait_until)
             result = run_party(setup, self._identity, place, lambda: row, options, shred=True)
         except OtherRoster as error:
             # They know other outcomes, or say so. When the parties catch up next, it will turn out.
@@ -290,7 +292,7 @@ class SessionSequence:
         if terms.seed is not None or (terms.needs_seed and last_result(self.outcome_log.outcomes)):
             base = b"inca-seed/1" + bytes.fromhex(terms.seed or "")
             changes["seed"] = hashlib.sha256(base + name.encode()).hexdigest()
-        return Roster(f"{number} {name[:48]}", msgspec.structs.replace(terms, **changes), self.roster.parties)
+        return replace(self.roster, name=f"{number} {name[:48]}", terms=msgspec.structs.replace(terms, **changes))
 
     def _remember(self, number: int, request: AverageRequest) -> None:
         """Refuse a program that asks for something else than it did before: its losses would not be those planned."""
@@ -317,10 +319,7 @@ class SessionSequence:
         """Catch up before a session."""
         time.sleep(max(0.0, self._catch_up_ends(number) - self._gathering - self._clock()))
         catch_up = CatchUp(self.roster, self.me, self.outcome_log, number, self._clock)
-        try:
-            result = asyncio.run(catch_up.hold(self._identity, self._catch_up_ends(number), self._listen))
-        except OSError as error:
-            raise InvalidInput(f"cannot listen for the others: {error.strerror or error}") from None
+        result = asyncio.run(catch_up.hold(self._identity, self._catch_up_ends(number), self._access))
         if result.adopted_from is not None:
             self._notify(f"before session {number}: caught up with {self.roster.names[result.adopted_from]}")
         if result.changed:

@@ -21,7 +21,8 @@ import numpy as np
 from inca.documents.certificate import CertificateDocument
 from inca.network.membership.terms import Terms
 from inca.network.protocol.stages import periods_after_rounds
-from inca.network.testing.local_cluster import LocalCluster, measure_start_up
+from inca.network.testing.fork_server import measure_start_up
+from inca.network.testing.local_cluster import LocalCluster
 from inca.planning.plan import Plan, plan
 from inca.planning.requirements import Requirements
 
@@ -63,7 +64,10 @@ def kill_rounds(victims: int, rounds: int) -> list[int]:
 class Demo:
     """The processes, their rounds and the result; to be used as a context, which cleans up."""
 
-    def __init__(self, parties: int, *, kill: int, restart: int, keep: bool = False, seed: int | None = None) -> None:
+    def __init__(
+        self, parties: int, *, kill: int, restart: int, relay: bool = False, keep: bool = False, seed: int | None = None
+    ) -> None:
+        self.relayed = relay
         self._rng = random.Random(seed)
         self._keep, self._folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
         self.names = [*_NAMES, *(f"Party {i}" for i in range(len(_NAMES), parties))][:parties]
@@ -86,7 +90,7 @@ class Demo:
             min_round_duration=min(_MIN_ROUND_S, _ROUNDS_S / agreed_plan.design.rounds),
         )
         self.rounds = terms.rounds
-        self.cluster = LocalCluster(self._folder, self.values, self.names, terms)
+        self.cluster = LocalCluster(self._folder, self.values, self.names, terms, relay_count=int(relay))
         self._victims = self._rng.sample(range(parties), kill)
         self._returning = set(self._victims[:restart])
         self._counted = set(self._victims[max(restart, 1) :][-1:])  # dies right after commit: its value counts
@@ -117,7 +121,8 @@ class Demo:
     def follow(self, *, pulse: bool = False) -> Iterator[str]:
         """Yield a line for everything that happens until all processes have ended; with `pulse` also empty ones."""
         terms, cluster = self.cluster.terms, self.cluster
-        yield f"{len(self.names)} processes start; the first round begins in {terms.start - time.time():.0f} s"
+        who = f"{len(self.names)} processes" + (" and a relay" if self.relayed else "")
+        yield f"{who} start; the first round begins in {terms.start - time.time():.0f} s"
         victims = [i for i in self._victims if i not in self._counted]
         kills = dict(zip(victims, kill_rounds(len(victims), terms.rounds), strict=True))
         to_die = set(self._counted)

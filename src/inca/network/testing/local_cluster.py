@@ -1,21 +1,21 @@
 """A cluster of real processes on this machine: for demonstrations, tests and measurements.
 
-Every party has an identity, a folder and a process of its own, and they talk over TLS on the loopback interface. The
-processes are forked from one that has loaded the program already: to load it takes seconds, and there may be a hundred.
+Every party has an identity, a folder and a process of its own, and they talk over TLS on the loopback interface: to
+each other, or through relays, which are processes, too. The processes are forked from one that has loaded the program
+already: to load it takes seconds, and there may be a hundred.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import numpy as np
 from inca._base.types import Array
 from inca.documents.result import ResultDocument
 from inca.errors import IncaError
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
@@ -33,15 +34,13 @@ from inca.network.node.journal import Journal
 from inca.network.node.node import NodeOptions
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.protocol.ledger import Ledger
 from inca.network.testing.expected_sum import expected_sum
+from inca.network.testing.fork_server import FORK_SERVER
+from inca.network.testing.local_relays import HOST, LocalRelays, bypass_proxies
 from inca.protocol.execution_files import read_execution
 
-FORK_SERVER = multiprocessing.get_context("forkserver")
-"""Makes processes that have loaded the program already."""
-FORK_SERVER.set_forkserver_preload(["inca.network.testing.preload"])
-# Many processes on few cores: threads of their own would only wait for each other.
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 _POLL_S = 0.05
 _LOWEST_PORT, _USUAL_EPHEMERAL_PORT = 10_000, 32_768
 _PORTS_TRIED = 4  # for each that is wanted: some are in use
@@ -49,24 +48,36 @@ _PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 @dataclass
 class LocalCluster:
-    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id."""
+    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id.
+
+    Attributes:
+        folder: Holds everything.
+        values: A row for each party.
+        names: Their names.
+        terms: The terms of the session.
+        relay_count: How many relays there are; with any, only the parties in `direct` have a port of their own.
+        direct: The parties that others can connect to all the same.
+    """
 
     folder: Path
     values: Array = field(repr=False)
     names: Sequence[str]
     terms: Terms
+    relay_count: int = 0
+    direct: Collection[int] = ()
     roster: Roster = field(init=False)
+    relays: LocalRelays = field(init=False)
     processes: dict[int, ForkServerProcess] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ports = free_ports(len(self.names))
+        ports = free_ports(len(self.names) + self.relay_count)
+        self.relays = LocalRelays(self.folder, ports[len(self.names) :])
         cards = []
-        for i, (name, port) in enumerate(zip(self.names, ports, strict=True)):
-            identity = Identity.create(name)
-            identity.write(self.party_folder(i), "127.0.0.1", port)
-            cards.append(identity.card("127.0.0.1", port))
+        for i, name in enumerate(self.names):
+            own = [Address(HOST, ports[i])] if i in self.direct or not self.relay_count else []
+            cards.append(Identity.create(name).write(self.party_folder(i), *own))
             np.save(self.party_folder(i) / "value.npy", np.atleast_1d(self.values[i]))
-        self.roster = Roster("on this machine", self.terms, tuple(cards))
+        self.roster = Roster("on this machine", self.terms, tuple(cards), tuple(map(str, self.relays.addresses)))
         self.roster.write(self.folder / "roster.json")
 
     def party_folder(self, i: int) -> Path:
@@ -78,26 +89,31 @@ class LocalCluster:
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
     def start(
-        self,
-        i: int,
-        *,
-        shred: bool = False,
-        first_start: bool = False,
-        serve_s: float = 0.0,
-        dies_after_commit: bool = False,
+        self, i: int, options: NodeOptions | None = None, *, shred: bool = False, dies_after_commit: bool = False
     ) -> None:
-        """Start a party's process, or start it again; one that is to die does so once it knows of commit."""
+        """Start a party's process, or start it again; one that is to die does so once it knows of commit.
+
+        Relays are started with the first party.
+        """
+        for number in range(self.relay_count):
+            if number not in self.relays.processes:
+                self.start_relay(number)
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        self.processes[i] = FORK_SERVER.Process(
-            target=run_local_party,
-            args=(*folders, shred, first_start, serve_s, dies_after_commit, self.listening_port(i)),
-            daemon=True,
-        )
+        arguments = (*folders, replace(options or NodeOptions(), access=self.access(i)), shred, dies_after_commit)
+        self.processes[i] = FORK_SERVER.Process(target=self.main_of(i), args=arguments, daemon=True)
         self.processes[i].start()
 
-    def listening_port(self, i: int) -> int | None:
-        """Return where a party listens, if that is not the port of its card."""
-        return None
+    def start_relay(self, number: int) -> None:
+        """Start a relay for the parties of the roster, or start it again."""
+        self.relays.start(number, frozenset(card.fingerprint for card in self.roster.parties))
+
+    def main_of(self, i: int) -> Callable[..., None]:
+        """Return what a party's process runs."""
+        return run_local_party
+
+    def access(self, i: int) -> NetworkAccess:
+        """Return how a party takes part in the network."""
+        return NetworkAccess(relay_ca=self.relays.ca)
 
     def kill(self, i: int) -> None:
         """Kill a party's process without warning (SIGKILL)."""
@@ -108,6 +124,7 @@ class LocalCluster:
         """Kill whatever still runs."""
         for i in self.running():
             self.kill(i)
+        self.relays.stop()
 
     def running(self) -> list[int]:
         """Return the parties whose process runs."""
@@ -158,63 +175,20 @@ class LocalCluster:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def start_fork_server() -> None:
-    """Start the process that others are forked from, and wait until it has loaded the program."""
-    before = dict(os.environ)
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    try:
-        _run_at_once(1)
-    finally:
-        for name in _ONE_THREAD:
-            del os.environ[name]
-        os.environ.update(before)
-
-
-def measure_start_up(count: int) -> float:
-    """Return the seconds that so many processes take to start, all at once, on this machine as busy as it is now.
-
-    It scales the times that a cluster agrees on: a party that is not there when its session begins is not waited for.
-    """
-    start_fork_server()
-    began = time.monotonic()
-    _run_at_once(count)
-    return time.monotonic() - began
-
-
-def _run_at_once(count: int) -> None:
-    processes = [FORK_SERVER.Process(target=_practise) for _ in range(count)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-
-
-def _practise() -> None:
-    """Do a little of what a party does when it starts."""
-    Identity.create("practice")
-
-
 def run_local_party(
-    roster: Path,
-    home: Path,
-    session: Path,
-    shred: bool,
-    first_start: bool,
-    serve_s: float,
-    dies_after_commit: bool = False,
-    port: int | None = None,
+    roster: Path, home: Path, session: Path, options: NodeOptions, shred: bool, dies_after_commit: bool
 ) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
+        bypass_proxies()
         try:
-            setup, listen = SessionSetup(read_roster(roster)), None if port is None else ("127.0.0.1", port)
             result = run_party(
-                setup,
+                SessionSetup(read_roster(roster)),
                 Identity.read(home),
                 session,
                 lambda: np.load(home / "value.npy"),
-                NodeOptions(listen=listen, first_start=first_start, serve_s=serve_s),
+                options,
                 shred=shred,
                 leave_on_sigterm=True,
                 on_event=_die_after_commit if dies_after_commit else None,

@@ -1,8 +1,10 @@
-"""To be imported where many nodes are forked from one process: loads, and compiles, all that a node needs."""
+"""To be imported where many nodes are forked from one process: loads and compiles all that nodes and relays need."""
 
 import gc
 
 import inca.network.node.runner
+import inca.network.transport.relay.client
+import inca.network.transport.relay.server
 from inca.network.node.warm_up import warm_up
 
 warm_up()

@@ -53,8 +53,10 @@ class Acceptor:
         violations: Violations,
         events: TransportEvents,
         on_accepted: Callable[[socket.socket, str, str], Awaitable[None]],
+        origin: Callable[[str, int], str] = lambda host, port: origin_of(host),
     ) -> None:
         self._limits, self._violations, self._events, self._on_accepted = limits, violations, events, on_accepted
+        self._origin = origin
         self._pending: dict[str, dict[PendingConnection, int]] = {}  # by address, with their numbers, the oldest first
         self._accepted = 0
         self._refusals: Counter[str] = Counter()  # not yet logged
@@ -77,8 +79,8 @@ class Acceptor:
                 await asyncio.sleep(_RETRY_S)
                 continue
             sock.setblocking(False)
-            origin = _origin(address[0])
-            if refusal := self._refusal(origin):
+            origin = self._origin(*address[:2])
+            if refusal := self.refusal(origin):
                 self.refuse(refusal)
                 leave_no_trace(sock)
                 sock.close()
@@ -89,7 +91,7 @@ class Acceptor:
         """Count a connection among those without hello; if they are too many, one gives way."""
         self._accepted += 1
         self._pending.setdefault(connection.origin, {})[connection] = self._accepted
-        if sum(map(len, self._pending.values())) > self._limits.max_pending:
+        if self.pending > self._limits.max_pending:
             oldest = min(self._pending.values(), key=lambda pending: (-len(pending), next(iter(pending.values()))))
             giving_way = next(iter(oldest))
             self.no_longer_pending(giving_way)
@@ -119,7 +121,12 @@ class Acceptor:
         for reason, times in refusals.items():
             self._events.log_event("refused", reason=reason, times=times)
 
-    def _refusal(self, origin: str) -> str:
+    @property
+    def pending(self) -> int:
+        """How many connections have not completed their hello."""
+        return sum(map(len, self._pending.values()))
+
+    def refusal(self, origin: str) -> str:
         """Return why nobody from this address may come in now; empty if somebody may."""
         now = asyncio.get_running_loop().time()
         welcome = any(not self._violations.refused_for(party, now) for party in self._parties.get(origin, ()))
@@ -137,10 +144,10 @@ def _forget_oldest(addresses: dict[str, Any]) -> None:
         del addresses[next(iter(addresses))]
 
 
-def _origin(address: str) -> str:
+def origin_of(address: str) -> str:
     """Return what counts as one address: with IPv6, a whole network is given to one customer.
 
-    >>> _origin("10.0.0.1"), _origin("2001:db8::1")
+    >>> origin_of("10.0.0.1"), origin_of("2001:db8::1")
     ('10.0.0.1', '2001:db8::/64')
     """
     with contextlib.suppress(ValueError):

@@ -7,6 +7,7 @@ import secrets
 from enum import Enum, auto
 
 from inca.errors import TransportViolation
+from inca.network.addresses import Address
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.interface import TransportConfig
 from inca.network.transport.streams import ConnectionEvents, Stream, leave_no_trace
@@ -43,11 +44,12 @@ class Connection(Stream):
         address: str,
         origin: str = "",
         peer: int | None = None,
+        relay: Address | None = None,
     ) -> None:
         self.outgoing = peer is not None
         context = config.client if self.outgoing else config.server
         super().__init__(events, context, config.limits, buffer, server=not self.outgoing)
-        self.address, self.origin, self.peer = address, origin, peer
+        self.address, self.origin, self.peer, self.relay = address, origin, peer, relay
         self.state = ConnectionState.CONNECTING
         self.proven = False  # whether `peer` is whose certificate it is
         self.nonce, self.own_serial = secrets.token_bytes(16), 0  # of our first hello
@@ -83,12 +85,14 @@ class Connection(Stream):
 
     def give_way(self) -> None:
         """Close at once, and leave no trace in the kernel."""
-        if self.socket is not None:
+        if self.socket is None:
+            self.drop()
+        else:
             leave_no_trace(self.socket.get_extra_info("socket"))
         self.abort()
 
     def drop(self) -> None:
-        """Forget a dial that is no longer needed."""
+        """Forget it, and the dial or the answer to a call that leads to it."""
         self.state = ConnectionState.DONE
         if self.dial_task is not None and not self.dial_task.done():
             self.dial_task.cancel()

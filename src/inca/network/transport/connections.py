@@ -8,20 +8,24 @@ import math
 import secrets
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING
 
 from inca._base.validation import integer, refuse
 from inca.errors import TransportViolation
 from inca.network.addresses import Address
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
-from inca.network.transport.failures import Failure, FailureCause, describe_failure
+from inca.network.transport.failures import Failure, FailureCause, Unreached, describe_failure
 from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
 from inca.network.transport.streams import READ_BYTES
 from inca.network.transport.tcp import dial
+
+if TYPE_CHECKING:
+    from inca.network.transport.relay.client import Relays
 
 CLOSED = Failure(FailureCause.CLOSED, "this transport is closed")
 _FIRST_HELLO = bytes(16)  # in place of the other's nonce
@@ -41,17 +45,29 @@ class Connections:
         self._violations = Violations(config.limits)
         self._acceptor = Acceptor(config.limits, self._violations, events, self._on_accepted)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._relays: Relays | None = None
         self._one_closed = asyncio.Event()
         self.peers: dict[int, Peer] = {}
         self.open: set[Connection] = set()
         self.closed = False
 
     def start(self, listening: socket.socket | None) -> None:
-        """Accept from now on; dial when asked."""
+        """Accept from now on, where we listen and where we are registered; dial when asked."""
         self._loop = asyncio.get_running_loop()
         self._listening = listening
         if listening is not None:
             self._spawn(self._acceptor.run(listening))
+        if self._config.relay is not None:
+            from inca.network.transport.relay.client import Relays
+
+            own = [address for address in self._config.addresses[self._config.me] if address.relayed]
+            self._relays = Relays(self._config.relay, own, self._buffer, self._events, self._on_call)
+            self._relays.start()
+
+    @property
+    def registered(self) -> set[Address]:
+        """The relays at which others can call us now."""
+        return set() if self._relays is None else self._relays.registered
 
     async def close(self) -> None:
         """Say goodbye to everyone and stop, within about two seconds; frames still waiting are `unsent`."""
@@ -73,6 +89,9 @@ class Connections:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
+        await asyncio.gather(self._all_closed(), *([] if self._relays is None else [self._relays.close()]))
+
+    async def _all_closed(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 while self.open:
@@ -140,7 +159,8 @@ class Connections:
             self._unreachable(peer, self._penalty(peer))
             return
         address = peer.routes.next(self._config.addresses[peer.party], now)
-        connection = Connection(self, self._config, self._buffer, address=str(address), peer=peer.party)
+        relay = address if address.relayed else None
+        connection = Connection(self, self._config, self._buffer, address=str(address), peer=peer.party, relay=relay)
         if peer.routes.more:
             connection.hasten(_PATIENCE_WITH_OTHERS_S)
         connection.dial_task = self._spawn(self._connect(connection, address))
@@ -148,7 +168,10 @@ class Connections:
 
     async def _connect(self, connection: Connection, address: Address) -> None:
         try:
-            await dial(connection, address)
+            if address.relayed and self._relays is not None and connection.peer is not None:
+                await self._relays.dial(connection, address, connection.peer)
+            else:
+                await dial(connection, address)
         except (OSError, ValueError, OverflowError) as error:  # a name or a port may be impossible
             connection.dial_task = None  # it is this task
             self._end(connection, describe_failure(error, connection.address))
@@ -160,6 +183,19 @@ class Connections:
             await self._loop.connect_accepted_socket(lambda: connection, sock)
         except OSError as error:
             self.on_closed(connection, error)
+
+    def _on_call(
+        self, relay: Address, origin: str, answer: Callable[[Connection], Coroutine[object, object, None]]
+    ) -> bool:
+        """Take a call at a relay like a connection that comes in; `origin` is a label of where it comes from."""
+        origin = f"{origin} at {relay}"
+        if refusal := self._acceptor.refusal(origin):
+            self._acceptor.refuse(refusal)
+            return False
+        connection = Connection(self, self._config, self._buffer, address=str(relay), origin=origin, relay=relay)
+        connection.dial_task = self._spawn(answer(connection))
+        self._acceptor.now_pending(connection)
+        return True
 
     # --- what happens on a connection -------------------------------------------------------------------------------
 
@@ -346,7 +382,9 @@ class Connections:
         connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
         self._acceptor.no_longer_pending(connection)
         peer.wake_waiters()
-        self._events.log_event("connected", peer=peer.party, address=connection.address, dialled=connection.outgoing)
+        way = {} if connection.relay is None else {"relay": connection.relay}
+        where = {"address": connection.address, "dialled": connection.outgoing}
+        self._events.log_event("connected", peer=peer.party, **where, **way)
         self._events.up(peer.party)
         self.wake(peer)
 
@@ -375,12 +413,18 @@ class Connections:
             connection.abort()
             return
         failure = describe_failure(error, connection.who)
-        culprit = connection.peer if connection.proven else None if connection.outgoing else connection.origin
-        count = 0
-        if culprit is not None and failure.cause not in _FORGIVEN:
-            count = self._violations.add(culprit, self._loop.time())
-        self._events.violated(connection.peer, connection.address, failure, count)
         told = connection.proven and isinstance(error, TransportViolation)
+        # Silence, and bytes that TLS does not accept, may be the doing of a relay, or of anyone else between us.
+        spoke = told and failure.cause is not FailureCause.UNRESPONSIVE
+        culprit = connection.peer if spoke else None if connection.outgoing else connection.origin
+        count = 0
+        if connection.socket is None:  # nobody was there to break a rule
+            connection.drop()
+            self._acceptor.no_longer_pending(connection)
+        else:
+            if culprit is not None and failure.cause not in _FORGIVEN:
+                count = self._violations.add(culprit, self._loop.time())
+            self._events.violated(connection.peer, connection.address, failure, count)
         connection.finish(Bye.because_of(failure.cause) if told else None)
         self._end(connection, failure)
 
@@ -388,7 +432,7 @@ class Connections:
         """Forget a connection whose socket is closed."""
         self.open.discard(connection)
         self._acceptor.no_longer_pending(connection)
-        if connection.outgoing and connection.state is ConnectionState.CONNECTING:
+        if connection.outgoing and connection.state is ConnectionState.CONNECTING and not isinstance(error, Unreached):
             detail = f"{connection.address} took the connection and closed it: a tunnel or relay, or one that is full"
             failure = Failure(FailureCause.NO_ANSWER, detail)
         elif error is not None:
@@ -426,7 +470,7 @@ class Connections:
             if again and now - peer.trying_since <= patience:
                 peer.routes.again()
                 peer.back_off(now)
-            elif (told := peer.routes.failed(failure, now, final=connection.proven)) is not None:
+            elif (told := peer.routes.failed(failure, now)) is not None:
                 self._unreachable(peer, told)
                 return
         self.wake(peer)

@@ -26,9 +26,10 @@ class FailureCause(StrEnum):
     NOT_REGISTERED = "not registered"  # the relay is there, and no party of that name at it: it is not there yet
     RELAY_UNREACHABLE = "relay unreachable"  # the relay itself, or our way to it
     RELAY_REFUSES = "relay refuses"  # its allow-list, its limits, or a name that is taken
+    RELAY_UNTRUSTED = "relay untrusted"  # no authority that we know vouches for it: a private one, or a proxy opens TLS
     PROXY_REFUSES = "proxy refuses"  # the proxy on our way out says no, or does not answer
     NOT_TLS = "not TLS"
-    WRONG_CERTIFICATE = "wrong certificate"  # it shows none, or not that of the party or the relay it should be
+    WRONG_CERTIFICATE = "wrong certificate"  # it shows none, or not that of the party it should be
     CERTIFICATE_REFUSED = "certificate refused"  # it does not accept ours
     IMPERSONATION = "impersonation"  # its hello names another party than its certificate
     OTHER_SESSION = "other session"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
+from inca.errors import InvalidInput
 from inca.network.addresses import Address
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import Received
@@ -38,6 +39,8 @@ class TransportConfig:
         if len(self.session) != 32:
             refuse("session", self.session, "an id of 32 bytes")
         integer("me", self.me, min=0, max=len(self.addresses) - 1)
+        if self.relay is None and any(address.relayed for party in self.addresses for address in party):
+            raise InvalidInput("relay: parties are reached at relays, so it must say who we are there")
         if self.relay is not None and len(self.relay.names) != len(self.addresses):
             refuse("relay.names", len(self.relay.names), f"a name for each of the {len(self.addresses)} parties")
 

@@ -51,16 +51,15 @@ class Routes:
         if self._trying is not None:
             self._untried.appendleft(self._trying)
 
-    def failed(self, failure: Failure, now: float, *, final: bool) -> Failure | None:
-        """Count the address as failed; return what to report, None while there are others (none if `final`)."""
+    def failed(self, failure: Failure, now: float) -> Failure | None:
+        """Count the address as failed; return what to report, None while there are others."""
         if self._trying is not None:
             self._avoid_until[self._trying] = now + AVOID_S
         self._failures.append(failure)
-        if self._untried and not final:
+        if self._untried:
             return None
-        self._untried.clear()
-        cause = min(self._failures, key=lambda each: each.cause in _VAGUE).cause
-        return Failure(cause, "; ".join(dict.fromkeys(each.detail for each in self._failures)))
+        cause = min(self._failures, key=lambda failure: failure.cause in _VAGUE).cause
+        return Failure(cause, "; ".join(dict.fromkeys(failure.detail for failure in self._failures)))
 
     def reached(self, *, by_us: bool) -> None:
         """End the round: there is a connection; `by_us`: by the address that was tried last."""

@@ -89,6 +89,9 @@ class Stream(asyncio.BufferedProtocol):
         """Begin the handshake."""
         self._events.on_opened(self)
         self.socket = cast(asyncio.Transport, transport)
+        if self._ending:  # it was given up before there was a socket
+            self.socket.abort()
+            return
         self.socket.set_write_buffer_limits(high=0)  # what the kernel does not take waits here, unencrypted
         self._paused = False
         self._advance()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from inca._base.validation import integer, refuse
 from inca.errors import PeerUnreachable
+from inca.network.addresses import Address
 from inca.network.transport.connection import DELIVERING, Connection
 from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
@@ -40,6 +42,22 @@ class ClockMeasurement:
         return abs(self.offset) + self.round_trip / 2.0
 
 
+class Way(NamedTuple):
+    """How a peer is reached: through a relay or directly, and who has dialled.
+
+    >>> print(Way(None, dialled=True), Way(Address("relay.example.org", 443, "/inca"), dialled=False), sep="; ")
+    directly; through wss://relay.example.org/inca (it connected to us)
+    """
+
+    relay: Address | None
+    dialled: bool
+
+    def __str__(self) -> str:
+        """Return it in words that follow a verb."""
+        way = "directly" if self.relay is None else f"through {self.relay}"
+        return way if self.dialled else f"{way} (it connected to us)"
+
+
 class Transport:
     """One TLS connection for each pair of parties, opened when there is something to send.
 
@@ -57,6 +75,17 @@ class Transport:
     def connected(self) -> set[int]:
         """The peers with a live connection."""
         return {party for party, peer in self._connections.peers.items() if peer.live is not None}
+
+    @property
+    def ways(self) -> dict[int, Way]:
+        """How each peer with a live connection is reached."""
+        live = {party: peer.live for party, peer in self._connections.peers.items() if peer.live is not None}
+        return {party: Way(connection.relay, connection.outgoing) for party, connection in live.items()}
+
+    @property
+    def registered(self) -> set[Address]:
+        """The relays at which the others can reach us now."""
+        return set(self._connections.registered)
 
     @property
     def arriving(self) -> list[int]:

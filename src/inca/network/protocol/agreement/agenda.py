@@ -33,8 +33,6 @@ class Agenda:
         self.patient_until = 0.0
         """Until when to wait for those who are not gone before going on without them."""
 
-    # --- own proposals --------------------------------------------------------------------------------------------
-
     def propose(self, now: float) -> Proposal | None:
         """Return what this party would decide next; None if it is too early for anything, or too few are there."""
         ledger, items = self._context.ledger, self._context.signed_items.by_kind
@@ -67,8 +65,6 @@ class Agenda:
             return f"a proposal must have at least {least} parties"
         trustees = self._context.trustees(parties)
         return "" if len(trustees.members) >= trustees.threshold else "a proposal must have enough trustees"
-
-    # --- proposals of others --------------------------------------------------------------------------------------
 
     def check(self, proposal: Proposal) -> None:
         """Refuse a proposal that cannot follow what was decided: by its form, not by what is held."""

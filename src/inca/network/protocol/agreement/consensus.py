@@ -24,12 +24,11 @@ once. Only the lowest ballot, which is that of the first in order, may come at a
 
 from __future__ import annotations
 
-import hashlib
 from math import floor, inf
 
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.agreement.agenda import Agenda
-from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures, Word
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
     Accept,
@@ -48,6 +47,7 @@ from inca.network.protocol.messages import (
     Yes,
 )
 from inca.network.protocol.records import Accepted, Promised, Voted
+from inca.network.protocol.session import order_by_hash
 
 _TURNS_PER_PERIOD = 4  # to propose
 _IN_ANY_CASE_PERIODS = 2.0  # after which a party proposes what others were locked on, if it has nothing itself
@@ -79,10 +79,7 @@ class Consensus:
         self._told: dict[int, tuple[int, float]] = {}
         self._promised: dict[int, tuple[Ballot, float]] = {}
         self._reset()
-        drawn = [
-            (hashlib.sha256(session.id + b"turn" + i.to_bytes(4, "little")).digest(), i) for i in range(self._lowest)
-        ]
-        self.order = [party for _, party in sorted(drawn)]
+        self.order = order_by_hash(session.id + b"turn", session.parties)
         self._place = self.order.index(context.me)
 
     def _reset(self) -> None:
@@ -184,13 +181,11 @@ class Consensus:
             case Propose():
                 self._check_ballot(now, peer, message.ballot)
                 self._vote(now, peer, message)
-            case Vote():
-                self._count_vote(now, peer, message)
             case Accept():
                 self._check_ballot(now, peer, message.lock.ballot)
                 self._accept(now, peer, message)
-            case Yes():
-                self._count_yes(peer, message)
+            case Vote() | Yes():
+                self._count(now, peer, message)
 
     def _catch_up(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Tell the peer what was decided, or ask it."""
@@ -345,33 +340,29 @@ class Consensus:
         context.send_all(self._proposal)
         self._vote(now, context.me, self._proposal)
 
-    def _count_vote(self, now: float, peer: int, message: Vote) -> None:
-        proposal = self._proposal
-        if message.ballot != self._ballot or proposal is None or self._lock is not None or peer in self._votes:
+    def _count(self, now: float, peer: int, message: Vote | Yes) -> None:
+        """Count a vote for this party's proposal or, once it has a lock, an acceptance of it, up to a quorum."""
+        is_vote, proposal = isinstance(message, Vote), self._proposal
+        words = self._votes if is_vote else self._yes
+        awaited = proposal is not None and message.ballot == self._ballot and is_vote is (self._lock is None)
+        if proposal is None or not awaited or peer in words:
             return
+        word: Word = "vote" if is_vote else "accept"
         hash_ = proposal.proposal.hash
-        if not self._signatures.signed(peer, message.signature, "vote", self.instance, self._ballot, hash_):
-            raise InvalidPeerMessage("a vote that its party has not signed")
-        self._votes[peer] = message.signature
-        if len(self._votes) >= self._context.session.quorum:
-            self._lock = Lock(self._ballot, proposal.proposal, sorted(self._votes.items()))
-            accept = Accept(self.instance, self._lock)
+        if not self._signatures.signed(peer, message.signature, word, self.instance, self._ballot, hash_):
+            raise InvalidPeerMessage(f"{'a vote' if is_vote else 'an acceptance'} that its party has not signed")
+        words[peer] = message.signature
+        if len(words) < self._context.session.quorum:
+            return
+        instance, signatures = self.instance, sorted(words.items())
+        if is_vote:
+            self._lock = Lock(self._ballot, proposal.proposal, signatures)
+            accept = Accept(instance, self._lock)
             self._expect_answers(now)
             self._context.send_all(accept)
             self._accept(now, self._context.me, accept)
-
-    def _count_yes(self, peer: int, message: Yes) -> None:
-        lock = self._lock
-        if message.ballot != self._ballot or lock is None or peer in self._yes:
-            return
-        if not self._signatures.signed(
-            peer, message.signature, "accept", self.instance, self._ballot, lock.proposal.hash
-        ):
-            raise InvalidPeerMessage("an acceptance that its party has not signed")
-        self._yes[peer] = message.signature
-        if len(self._yes) >= self._context.session.quorum:
-            instance = self.instance
-            self._decide(Decision(self._ballot, lock.proposal, sorted(self._yes.items())))
+        else:
+            self._decide(Decision(self._ballot, proposal.proposal, signatures))
             self._context.send_all(self.decisions(instance), but=self._context.down)
 
     def _decide(self, decision: Decision) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inca._base.validation import integer, positive, refuse
 from inca.errors import InvalidInput
+from inca.network.addresses import Address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +23,7 @@ class RelayLimits:
     max_pending_per_origin: int = 16
     max_per_pair: int = 4  # both may dial at once, and either may leave one behind that is not known to be dead yet
     max_per_key: int = 512  # data connections of one key, without an allow-list
+    max_calls_per_origin: int = 512  # made from one, without an allow-list
     max_waiting: int = 16  # dials that wait for one callee
     max_registered: int = 4096
     max_registered_per_origin: int = 256  # without an allow-list
@@ -31,6 +33,8 @@ class RelayLimits:
     give_way_s: float = 2.0  # for a registered connection to show that it is alive when its key comes again
     bytes_per_second: float = 5e7  # from one key in the long run; above, reading pauses
     burst_bytes: int = 1 << 26  # from one key at full speed
+    messages_per_second: float = 5000.0  # of WebSocket, of any kind and size
+    burst_messages: int = 20_000
     drain_s: float = 10.0  # at the end, for what is under way
 
     def __post_init__(self) -> None:
@@ -86,6 +90,8 @@ class RelayOptions:
                 "names: a relay without a certificate must be given the host names under which parties reach it, "
                 "such as relay.example.org"
             )
+        for name in self.names:
+            Address(name.removeprefix("*."), 1)
         for network in self.trusted_proxies:
             try:
                 ipaddress.ip_network(network)

@@ -25,6 +25,7 @@ _LINGER_S = 1.0  # for a peer that has reached us to ask its own questions
 _RETRY_S = 0.2  # after which a peer that is not there is asked again
 _MIN_ANSWER_S = 0.2  # for a peer that is asked at the last moment
 _NOT_THERE_YET = (FailureCause.REFUSED, FailureCause.NO_ANSWER, FailureCause.NOT_REGISTERED)
+_SAYS_NOTHING = (FailureCause.UNRESPONSIVE, FailureCause.TIMED_OUT)
 _SILENT = (FailureCause.TIMED_OUT, FailureCause.NO_ROUTE)  # it may not have started, or a firewall is between
 _ASKED_AGAIN = (*_NOT_THERE_YET, FailureCause.LOST)  # as two that dial each other may both give way
 _MAX_PADDING = 2**23  # bytes with which the rate of a link is measured, at once
@@ -171,7 +172,7 @@ class PeerChecks(TransportEvents):
     def _failure(self, peer: int) -> Failure:
         """Return why a peer was not reached; through a relay that says nothing, nothing is heard of any peer."""
         failure, addresses = self._failures[peer], self._roster.addresses_of(peer)
-        if failure.cause is not FailureCause.UNRESPONSIVE or not all(address.relayed for address in addresses):
+        if failure.cause not in _SAYS_NOTHING or not all(address.relayed for address in addresses):
             return failure
         if any(address in self._transport.registered for address in addresses):
             return failure

@@ -36,7 +36,7 @@ from inca.network.addresses import Address
 from inca.network.keys import fingerprint_of, raw_key, signed_text
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.relay.access import RelayAccess
-from inca.network.transport.relay.client import Answer, Relays
+from inca.network.transport.relay.client import AnswerCall, Relays
 
 if TYPE_CHECKING:
     from benchmarks.transport import Contexts, Pair, make_contexts, one_way, ours, sequential
@@ -74,6 +74,7 @@ UNLIMITED = {
     "messages_per_second": 1e12,
     "burst_messages": 1 << 50,
     "max_pending_per_origin": 256,
+    "max_calls_per_origin": 10**6,
 }
 
 
@@ -225,7 +226,7 @@ class Member:
         buffer = memoryview(bytearray(1 << 17))
         self.relays = Relays(access(keys, me, folder), [address], buffer, TransportEvents(), self._on_call)
 
-    def _on_call(self, relay: Address, origin: str, answer: Answer) -> bool:
+    def _on_call(self, relay: Address, origin: str, answer: AnswerCall) -> bool:
         self._taken.append(Echo())
 
         async def take() -> None:

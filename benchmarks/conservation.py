@@ -147,7 +147,7 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     tally.checks, tally.writes = network.checks, network.writes
     tally.disks = sum(len(machine.lost_ledgers) for machine in network.machines)
     tally.dealers = network.liar is not None
-    tally.named = any(party.lie is not None for party in network.survivors.values())
+    tally.named = any(party.finalization.lie is not None for party in network.survivors.values())
     tally.enough_after, tally.enough_before = network.enough_committed, network.enough_before_commit
     results = network.results
     if results:

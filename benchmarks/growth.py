@@ -119,7 +119,7 @@ def lattice_of(plan: inca.Plan) -> str:
     try:
         parties, rounds = plan.requirements.parties, plan.design.rounds
         levels = replace(plan.noise_levels, topup=plan.topup.most(plan.requirements.survivors))
-        step = granularity_for(levels, 1.0, parties, rounds, senders=1)
+        step = granularity_for(levels, 1.0, parties, rounds)
     except InvalidInput:
         return "refused"
     return f"2^{math.floor(math.log2(plan.noise_levels.independent / step) + 1e-9)}"

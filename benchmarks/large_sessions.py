@@ -29,7 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.network_faults import PERIOD, Faults
-from helpers.planned_sessions import planned_setup
+from helpers.planned_sessions import planned_session
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.messages import Items, Message
 
@@ -42,9 +42,9 @@ class LargeSession(SimulatedNetwork):
 
     def __init__(self, parties: int, options: argparse.Namespace) -> None:
         rng = random.Random(options.seed)
-        setup = planned_setup(parties, options.dimension, 0.1 * PERIOD)
         # A quarter suffices, as far fewer than are planned for may be left when messages are lost, too.
-        session = replace(setup.session, min_participants=parties // 4)
+        planned = planned_session(parties, options.seed, options.dimension, 0.1 * PERIOD)
+        session = replace(planned, min_participants=parties // 4)
         self.sent: Counter[int] = Counter()  # bytes, by party
         self.received: Counter[int] = Counter()
         self.by_kind: Counter[str] = Counter()

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.network_faults import Faults
-from helpers.planned_sessions import planned_setup
+from helpers.planned_sessions import planned_session, planned_setup
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.context import Effects
 
@@ -34,7 +34,7 @@ class SlowNetwork(SimulatedNetwork):
     def __init__(self, seed: int, options: argparse.Namespace) -> None:
         self.entered: dict[int, list[tuple[str, float]]] = {}
         session = replace(
-            planned_setup(options.parties).session,
+            planned_session(options.parties, seed),
             period=options.period,
             min_participants=3,
         )

@@ -3,7 +3,7 @@
     python benchmarks/network.py kill [--parties 100] [--dimension 1000] [--share 0.2] [--runs 1]
     python benchmarks/network.py compare [--parties 100] [--dimension 10000] [--share 0.1] [--against COMMIT] [--runs 1]
     python benchmarks/network.py profile [--parties 30] [--dimension 10000]
-    python benchmarks/network.py vectors [--parties 12] [--dimension 1000000] [--rounds T] [--period 10]
+    python benchmarks/network.py vectors [--parties 12] [--dimension 1000000] [--rounds T] [--period 10] [--share 0]
     python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 2 4 8 16] [--sizes 1 1000 10000 100000]
 
 A session is planned, for epsilon 1, a tenth colluding and a tenth leaving, or the share that is killed if it is more:
@@ -16,8 +16,8 @@ stay away; with `--against` beside another commit of this repository, in turns, 
 time to the result: each plans by its own code, so that sessions of the same guarantee are compared, with the rounds
 that either needs for it. `profile`: CPU seconds of a process, which a busy machine changes little, and where they go in
 one of them. `grow`: time, CPU and memory of a session without faults, one size varied at a time. `vectors`: a session
-of large vectors, beside plain TLS copying of the bytes that travel in it, and where PyTorch is there, beside an
-all-reduce of gloo.
+of large vectors, of which a share is killed when the rounds are over, and started again; beside plain TLS copying of
+the bytes that travel in it, and where PyTorch is there, beside an all-reduce of gloo.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
 start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.
@@ -245,7 +245,6 @@ def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: 
     if rounds:
         return Terms(
             rounds=rounds,
-            receivers=1,
             schedule="permutation",
             sigma_independent=0.5,
             sigma_cancelling=5.0,
@@ -463,12 +462,16 @@ def vectors(options: argparse.Namespace) -> None:
     n, terms = options.parties, terms_of(options, options.parties, options.dimension)
     heading(options, n, terms)
     travel = 8 * terms.dimension * n * (terms.rounds + n - 1)  # shares, and everyone's final message to all others
-    with trial(options, n, terms, measured=True, sampled=True) as held:
+    victims = random.Random(options.seed).sample(range(n), round(options.share * n))
+    moments, returning = dict.fromkeys(victims, terms.rounds + 1 + ENDING.index("agreeing")), frozenset(victims)
+    with trial(options, n, terms, moments=moments, returning=returning, measured=True, sampled=True) as held:
         held.run()
         outcome(held)
-        (known, _), cpu = held.seconds(held.undisturbed), list(held.cpu.values())
+        (known, _), cpu = held.seconds(held.undisturbed), [held.cpu[i] for i in held.undisturbed]
         line("CPU of a party", f"{np.mean(cpu):8.2f} s ({max(cpu):.2f} s of the one with most)")
-        line("its own memory, at most", f"{max(unique for _, unique in held.memory.values()):8.0f} MiB")
+        line("its own memory, at most", f"{max(held.memory[i][1] for i in held.undisturbed):8.0f} MiB")
+        if held.killed:
+            line("  of one that came back", f"{max(held.memory[i][1] for i in held.killed):8.0f} MiB")
         files = held.cluster.session_folder(0).iterdir()
         line("on its disk at the end", f"{sum(file.stat().st_size for file in files) / 2**20:8.0f} MiB")
         copied = tls_copy_seconds(held.cluster, travel)
@@ -577,6 +580,8 @@ if __name__ == "__main__":
             command.add_argument("--against", metavar="COMMIT", help="another commit, to run in turns with this tree")
             command.add_argument("--runs", type=int, default=1, help="with --against")
             command.add_argument("--figures", help=argparse.SUPPRESS)
+        elif run is vectors:
+            command.add_argument("--share", type=float, default=0.0, help="of the parties, killed; they come back")
         elif run is profile:
             command.add_argument("--lines", type=int, default=25, help="functions to print, the dearest first")
         elif run is grow:

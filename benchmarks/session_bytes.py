@@ -52,8 +52,8 @@ def _size(content: Any) -> int:
 
 def rounds_bytes(rounds: int, dimension: int, signature: int = SIGNATURE) -> int:
     """Return what a party sends in all rounds, and receives as well: an offer and an answer in each."""
-    offer = Offer(rounds, 0, bytes(NUMBER * (dimension + 1)), bytes(signature))
-    return rounds * (len(encode(offer)) + len(encode(Ack(rounds, 0))))
+    offer = Offer(rounds, bytes(NUMBER * (dimension + 1)), bytes(signature))
+    return rounds * (len(encode(offer)) + len(encode(Ack(rounds))))
 
 
 class EndBytes(NamedTuple):
@@ -73,7 +73,7 @@ class EndBytes(NamedTuple):
 def today(parties: int, rounds: int, dimension: int, signature: int = SIGNATURE) -> EndBytes:
     """Return the bytes of everyone-to-everyone."""
     last = parties - 1
-    account = Account(list(range(1, rounds + 1)), [[ACKED]] * rounds, [(t, last, 0) for t in range(1, rounds + 1)])
+    account = Account(list(range(1, rounds + 1)), [ACKED] * rounds, list(range(1, rounds + 1)))
     trustees = tolerance_of(parties, math.ceil(COLLUDING * parties), math.ceil(LEAVING * parties)).trustees
     deposit = Deposit(0, bytes(HASH), bytes(HASH), bytes(KEY_BYTES), bytes(SHARE_BYTES * trustees))
     sealed = bytes(NUMBER * (dimension + 1) + SECRET)
@@ -131,7 +131,6 @@ class _Counting(SimulatedNetwork):
             parties=parties,
             rounds=rounds,
             dimension=dimension,
-            receivers=1,
             schedule="permutation",
             min_round_duration=0.0,
             min_participants=parties - math.ceil(LEAVING * parties),

@@ -59,7 +59,6 @@ from inca.network.protocol.opening.opening import OpenedDeposits
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Began, Credited, Opened, Secret, Signed
 from inca.network.protocol.signed_items import Digest, Key
-from inca.network.protocol.stage_rule import PartyComponents
 from inca.network.testing.local_cluster import LocalCluster
 from inca.privacy.attack import Reconstruction
 from inca.protocol.dissemination import Dissemination, exact
@@ -117,7 +116,7 @@ def kept_document() -> KeptDocument:
 
 
 OPENED = Opened(pack(np.full(PACED.dimension, STEPS, dtype=np.int64)), SECRET, SECRET)
-OFFER = Offer(2, 0, SECRET)
+OFFER = Offer(2, SECRET)
 OUTCOME = Outcome(EXECUTION, VALUES, np.full((5, 5), NUMBER))
 
 HOLDERS: dict[type, Callable[[], object]] = {
@@ -146,7 +145,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     KeptDocuments: documents,
     Opened: lambda: OPENED,
     Began: lambda: Began(2, SECRET),
-    Credited: lambda: Credited(2, 1, 0, SECRET),
+    Credited: lambda: Credited(2, SECRET),
     PayloadFile: lambda: PayloadFile(Path("journal.db-payload-0"), 0, len(SECRET)),
     Offer: lambda: OFFER,
     Item: lambda: ITEM,
@@ -162,8 +161,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Effects: lambda: Effects([OPENED, Began(2, SECRET)], [(1, OFFER)]),
     Ledger: opened_ledger,
     Party: opened_party,
-    PartyContext: lambda: opened_party()._context,
-    PartyComponents: lambda: opened_party()._components,
+    PartyContext: lambda: opened_party().context,
     Machine: lambda: Machine(np.full(3, STEPS), 0.0, [OPENED], opened_party(), ledger=opened_ledger()),
 }
 """One of each class that holds values, noise or secrets; `LocalCluster` and `Identity` have tests of their own."""
@@ -180,6 +178,10 @@ PUBLIC: dict[str, str] = {
     "PublicSeed.seed": "who sends to whom is public",
     "SessionConfig.seed": "the public seed of a session's schedule",
     "Terms.seed": "the public seed of a session's schedule",
+    "RelayAccess.key": "a party's public key, by which relays know it",
+    "RelayClaim.key": "a party's public key, by which relays know it",
+    "RelayLimits.max_per_key": "how many connections a key may have",
+    "RelayOptions.key": "the path of a file",
     "Seeded.seed": "the public seed of a session's schedule",
     "Provenance.seed": "of a reproduction, with made-up values",
     "PlansBeside.seed": "of a reproduction, with made-up values",
@@ -286,7 +288,7 @@ def test_a_party_in_mid_session_shows_nothing() -> None:
     ledger = party.ledger
     hidden = [ledger.balance, ledger.injected, *map(ledger.share, ledger.began)]
     secrets = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 1000}
-    for thing in (party, ledger, party._context, party._components):
+    for thing in (party, ledger, party.context):
         assert_hidden(thing, secrets)
 
 

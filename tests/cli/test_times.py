@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from inca.cli.times import duration, future_time, in_words
+from inca.cli.times import duration, future_time
 from inca.errors import InvalidInput
+from inca.reporting.parts import in_words
 
 
 @pytest.mark.parametrize(

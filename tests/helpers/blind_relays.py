@@ -25,12 +25,12 @@ from inca.network.addresses import Address
 from inca.network.transport.relay.access import RelayAccess
 from inca.network.transport.relay.messages import (
     Challenge,
-    Claim,
+    ClaimRefused,
     FromRelay,
     Kind,
-    Refusal,
-    Refused,
     Registered,
+    RelayClaim,
+    RelayRefusal,
     claim_text,
     from_relay,
 )
@@ -111,11 +111,11 @@ class Visitor:
     def __init__(self, socket: ClientConnection, address: Address, nonce: bytes) -> None:
         self.socket, self.address, self.nonce = socket, address, nonce
 
-    def claim(self, party: TlsParty, kind: Kind = "register", about: str = "") -> Claim:
+    def claim(self, party: TlsParty, kind: Kind = "register", about: str = "") -> RelayClaim:
         """Return an honest claim."""
         about = about or secrets.token_hex(16)
         signature = party.sign(claim_text(kind, self.address.authority, self.nonce, about))
-        return Claim(kind, party.raw_key, self.address.authority, about, signature)
+        return RelayClaim(kind, party.raw_key, self.address.authority, about, signature)
 
     async def say(self, message: object) -> None:
         await self.socket.send(msgspec.json.encode(message).decode())
@@ -130,9 +130,9 @@ class Visitor:
     async def register(self, party: TlsParty) -> None:
         assert isinstance(await self.ask(self.claim(party)), Registered)
 
-    async def refused(self, message: object) -> Refusal:
+    async def refused(self, message: object) -> RelayRefusal:
         answer = await self.ask(message)
-        assert isinstance(answer, Refused), answer
+        assert isinstance(answer, ClaimRefused), answer
         await self.ended()
         return answer.reason
 

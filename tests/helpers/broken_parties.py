@@ -32,7 +32,7 @@ from inca.network.protocol.party import Party
 from inca.network.protocol.records import Secret
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Body, Digest, Key, Kind, KindRule, Sign, SignedItems, Verify, read
-from inca.network.protocol.stage_rule import PartyComponents, Stage
+from inca.network.protocol.stage_rule import Stage
 
 # --- liars ----------------------------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ class Liar(Party):
         self.whims = random.Random(session.id + bytes([me]))
         self.dupes = {peer for peer in range(session.parties) if self.whims.random() < 0.5}
         """To whom it lies, if not to everyone."""
-        publish_once = self._context.publish_once
+        publish_once = self.context.publish_once
 
         def lie_once(kind: Kind, body: Body, *, sealed: bytes = b"", cohort: int | None = None) -> None:
             if isinstance(body, Deposit):
@@ -54,7 +54,7 @@ class Liar(Party):
             else:
                 publish_once(kind, body, sealed=sealed, cohort=cohort)
 
-        self._context.publish_once = lie_once  # type: ignore[method-assign]
+        self.context.publish_once = lie_once  # type: ignore[method-assign]
 
     def dealt(self, deposit: Deposit, sealed: bytes) -> tuple[Deposit, bytes]:
         """Return what it deposits instead of its deposit."""
@@ -113,7 +113,7 @@ class TwoFacedDealer(Liar):
         self.signed_items._in_journal = lambda item: True  # type: ignore[method-assign]  # or others would evict it
 
     def dealt(self, deposit: Deposit, sealed: bytes) -> tuple[Deposit, bytes]:
-        opening = self._components.finalization._opening
+        opening = self.finalization._opening
         assert opening is not None and self.ledger.secrets is not None
         dealing, secret = opening._dealing(self.me), self.ledger.secrets.dealing
         numbers = bytearray(dealing._padded(secret, sealed))
@@ -208,7 +208,9 @@ def words_on_any_cohort(patch: Patch) -> None:
     """Deposits and refusals do not say for which cohort they are, and count for any."""
     is_current = SignedItems._is_current
     patch.setattr(signed_items, "check_deposit", lambda deposit, trustees: None)  # else their sizes might tell
-    patch.setattr(SignedItems, "_is_current", lambda self, item: item.kind != "key" or is_current(self, item))
+    patch.setattr(
+        SignedItems, "_is_current", lambda self, item, word: item.kind != "key" or is_current(self, item, word)
+    )
 
 
 def one_key(patch: Patch) -> None:
@@ -231,7 +233,7 @@ def _never_advancing(patch: Patch) -> None:
 def silence_is_a_lie(patch: Patch) -> None:
     """Whoever has not shown its key in time is named as a liar."""
 
-    def name_the_silent(party: PartyComponents, _: float) -> Stage:
+    def name_the_silent(party: Party, _: float) -> Stage:
         party.finalization.lie = Lie(min(party.finalization.missing_keys), ())
         party.finalization.opened = True
         return "serving"

@@ -45,7 +45,7 @@ from inca.network.protocol.signed_items import Digest, SignedItems
 
 def digest_of(session: SessionConfig, party: int) -> Item:
     rounds = list(range(1, session.rounds + 1))
-    account = Account(rounds, [[NOBODY] * session.receivers] * len(rounds), [])
+    account = Account(rounds, [NOBODY] * len(rounds), [])
     return foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party)))
 
 
@@ -95,8 +95,7 @@ class Node:
             case Want():
                 if message.decided < len(self.decided):
                     self.context.send(peer, self.consensus.decisions(message.decided))
-                for batch in items.batches(message):
-                    self.context.send(peer, Items(batch))
+                self.context.send(peer, Items(items.wanted(message)))
             case Fetch():
                 self.context.send(peer, Items(items.with_contents(message.kind, message.contents)))
             case Items():
@@ -148,11 +147,11 @@ def signer(party: int) -> BallotSignatures:
 
 
 def vote(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Vote:
-    return Vote(instance, ballot, signer(party).vote(instance, ballot, proposal.hash))
+    return Vote(instance, ballot, signer(party).sign("vote", instance, ballot, proposal.hash))
 
 
 def yes(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Yes:
-    return Yes(instance, ballot, signer(party).acceptance(instance, ballot, proposal.hash))
+    return Yes(instance, ballot, signer(party).sign("accept", instance, ballot, proposal.hash))
 
 
 def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Lock:
@@ -164,7 +163,7 @@ def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1,
 
 
 def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:
-    return Promise(0, ballot, held, signer(party).promise(0, ballot, held.ballot if held else 0))
+    return Promise(0, ballot, held, signer(party).sign("promise", 0, ballot, held.ballot if held else 0))
 
 
 def propose(
@@ -173,7 +172,7 @@ def propose(
     """A proposal with the promises of parties that were locked on what `locks` says."""
     locks = locks or {}
     held = {party: locks[party].ballot if party in locks else 0 for party in parties}
-    promises = [(party, locked, signer(party).promise(0, ballot, locked)) for party, locked in held.items()]
+    promises = [(party, locked, signer(party).sign("promise", 0, ballot, locked)) for party, locked in held.items()]
     latest = max(locks.values(), key=lambda one: one.ballot, default=None)
     return Propose(0, ballot, proposal, promises, latest.votes if latest else [])
 

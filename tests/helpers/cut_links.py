@@ -100,7 +100,7 @@ class EightProcesses(LocalCluster):
     @classmethod
     def agree(cls, folder: Path, **changes: Any) -> EightProcesses:
         """Write identities and a roster; the session begins as soon as all can be there."""
-        fields: dict[str, Any] = {"rounds": 4, "receivers": 1, "schedule": "permutation"}
+        fields: dict[str, Any] = {"rounds": 4, "schedule": "permutation"}
         fields |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 2, "lower": 0.0, "upper": 1.0}
         fields |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.1}
         fields |= {"min_participants": 5, "period": allowance() * PERIOD_S, "max_clock_skew": 0.5, "seed": "ab" * 16}

@@ -17,7 +17,7 @@ from helpers.simulated_network import SimulatedNetwork
 from inca._base.types import Array
 from inca.network.protocol.records import Answered, Began, Credited, Opened, Record
 from inca.network.protocol.session import SessionConfig, Topology
-from inca.network.protocol.signed_items import Digest
+from inca.network.protocol.signed_items import Digest, read
 from inca.privacy.accountant import account
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
@@ -34,8 +34,8 @@ class DeliveredMessages:
         session: The terms of the session.
         topology: Who sends to whom.
         journals: All records of each party, in order.
-        cohorts: For each party whose deposit was opened, the cohort that it settled for, and the (round, slot) of its
-            own offers that parties of it have credited.
+        cohorts: For each party whose deposit was opened, the cohort that it settled for, and the rounds in which
+            parties of it have credited its offer.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class DeliveredMessages:
         session: SessionConfig,
         topology: Topology,
         journals: Mapping[int, Iterable[Record]],
-        cohorts: Mapping[int, tuple[frozenset[int], set[tuple[int, int]]]],
+        cohorts: Mapping[int, tuple[frozenset[int], set[int]]],
     ) -> None:
-        self.session, self._topology = session, topology
+        self.session, self.topology = session, topology
         self.terms = session.rounds + 3  # the value, eta*, T masks, the top-up
-        self.offers: dict[tuple[int, int, int], Array] = {}  # (round, sender, slot) -> the share
+        self.offers: dict[tuple[int, int], Array] = {}  # (round, sender) -> the share
         self._finals: dict[int, Array] = {}
         self._follow({party: list(records) for party, records in journals.items()}, cohorts)
 
@@ -58,9 +58,7 @@ class DeliveredMessages:
         return row
 
     def _follow(
-        self,
-        journals: Mapping[int, list[Record]],
-        cohorts: Mapping[int, tuple[frozenset[int], set[tuple[int, int]]]],
+        self, journals: Mapping[int, list[Record]], cohorts: Mapping[int, tuple[frozenset[int], set[int]]]
     ) -> None:
         """Go through all journals round by round: a credit adds a share that its sender has debited before."""
         states = {party: _State(self, party) for party in journals}
@@ -79,7 +77,7 @@ class DeliveredMessages:
     def loss(self, party: int, colluding: frozenset[int], levels: NoiseLevels, sensitivity: float) -> float:
         """Return the loss mu of one party against colluders, from all that they saw."""
         honest = [other for other in range(self.session.parties) if other not in colluding]
-        seen = [row for key, row in self.offers.items() if self._topology.receiver(*key) in colluding]
+        seen = [row for (t, sender), row in self.offers.items() if self.topology.receivers[t][sender] in colluding]
         seen += list(self._finals.values())
         if not seen:
             return 0.0
@@ -100,18 +98,16 @@ class _State:
         self._row = messages.unit(party, 0) * 0.0
         self._mask = self._row
         self._attended = 0
-        self._shares: dict[tuple[int, int], Array] = {}
-        self._fates: dict[tuple[int, int], str] = {}
+        self._shares: dict[int, Array] = {}
+        self._fates: dict[int, str] = {}
         self._received: list[tuple[int, Array]] = []
 
     def begin(self, t: int) -> None:
         """Debit the shares of round t, and inject."""
         session, me = self._of.session, self._party
         if t > 0:
-            share = self._row / (session.receivers + 1)
-            for slot in range(session.receivers):
-                self._shares[t, slot] = self._of.offers[t, me, slot] = share
-                self._row = self._row - share
+            self._shares[t] = self._of.offers[t, me] = self._row / 2.0
+            self._row = self._row - self._shares[t]
         r, last = self._attended, t == session.rounds
         fresh = self._row * 0.0 if last else self._of.unit(me, 2 + r)
         portion = 1.0 / session.pieces if r < session.pieces else 0.0
@@ -122,22 +118,22 @@ class _State:
     def take(self, record: Record) -> None:
         """Take a credit, or an answer to an offer."""
         if isinstance(record, Credited):
-            share = self._of.offers[record.round, record.sender, record.slot]
+            sender = self._of.topology.senders[record.round][self._party]
+            share = self._of.offers[record.round, sender]
             self._row = self._row + share
-            self._received.append((record.sender, share))
+            self._received.append((sender, share))
         elif isinstance(record, Answered):
-            key = (record.round, record.slot)
-            self._fates[key] = record.fate
+            self._fates[record.round] = record.fate
             if record.fate != "acked":
-                self._row = self._row + self._shares[key]
+                self._row = self._row + self._shares[record.round]
                 if record.fate == "unsent":
-                    self._of.offers.pop((record.round, self._party, record.slot), None)
+                    self._of.offers.pop((record.round, self._party), None)
 
-    def settled(self, cohort: frozenset[int], credited: set[tuple[int, int]]) -> Array:
+    def settled(self, cohort: frozenset[int], credited: set[int]) -> Array:
         """Return the settled final message, with its top-up."""
         row = self._row + self._of.unit(self._party, self._of.terms - 1)
-        for key, share in self._shares.items():
-            if self._fates.get(key, "open") in ("open", "acked") and key not in credited:
+        for t, share in self._shares.items():
+            if self._fates.get(t, "open") in ("open", "acked") and t not in credited:
                 row = row + share
         for sender, share in self._received:
             if sender not in cohort:
@@ -170,13 +166,13 @@ def worst_ratio(network: SimulatedNetwork, levels: NoiseLevels = LEVELS) -> tupl
         return 0, 0.0
     holder, result = next(iter(network.results.items()))
     party, session, cohort = network.survivors[holder], network.session, result.realized.cohort
-    digests = party.signed_items.bodies("digest", Digest)
-    credited: dict[int, set[tuple[int, int]]] = {member: set() for member in range(session.parties)}
-    for member in cohort:
-        for t, sender, slot in digests[member].account.credited:
-            credited[sender].add((t, slot))
+    digests = {item.party: read(item, Digest) for item in party.signed_items.by_kind["digest"].values()}
     topology = party.ledger.topology
     assert topology is not None
+    credited: dict[int, set[int]] = {member: set() for member in range(session.parties)}
+    for member in cohort:
+        for t in digests[member].account.credited:
+            credited[topology.senders[t][member]].add(t)
     journals = {i: machine.journal for i, machine in enumerate(network.machines) if machine.journal}
     delivered = DeliveredMessages(session, topology, journals, {i: (cohort, credited[i]) for i in cohort})
     topped_up = replace(

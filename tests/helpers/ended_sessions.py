@@ -32,8 +32,8 @@ def write_session(folder: Path, mean: float = 97.0) -> Path:
     present[5:, 3] = 0
     presence = inca.Presence.explicit(present)
     execution = inca.Execution(topology.schedule, setup.roster.terms.injection, presence, cohort=present[-1] > 0)
-    realized = RealizedExecution(execution, topology, ())
-    checker = LossChecker(setup, topology, bytes.fromhex(SEED), 0)
+    realized = RealizedExecution(execution, ())
+    checker = LossChecker(setup, bytes.fromhex(SEED), 0)
     total = setup.lattice.encode(np.array([mean])) * len(realized.cohort)
     weight = len(realized.cohort) * WEIGHT
     result = Result(total, weight, realized, exact=True, beacon=bytes(32))

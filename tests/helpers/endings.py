@@ -48,7 +48,7 @@ def item(
 def digest(party: int, present: list[int] | None = None, fates: dict[int, int] | None = None, **told: Any) -> Item:
     """The digest of a party whose offers nobody was there for, but for some fates by round."""
     rounds = list(range(1, LAST + 1)) if present is None else present
-    account = Account(rounds, [[(fates or {}).get(t, NOBODY)] for t in rounds], told.get("credited", []))
+    account = Account(rounds, [(fates or {}).get(t, NOBODY) for t in rounds], told.get("credited", []))
     return item(party, "digest", Digest(account, bytes(32), told.get("keys", keys_of(party))))
 
 
@@ -117,7 +117,7 @@ def in_cohort(
 def answer(finalization: Finalization, refusal: str = "") -> None:
     """Let party 0 learn its loss on the cohort of now: it makes its deposit, or refuses."""
     finalization.request_assessment()
-    finalization.assessed(refusal, None)
+    finalization.assessed(refusal, finalization.realized)
 
 
 def all_deposited(

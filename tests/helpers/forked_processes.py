@@ -59,7 +59,7 @@ def append_for_ever(said: Connection, path: Path, max_file_bytes: int | None = N
     journal = Journal(path, session=SESSION, party=PARTY)
     for t in range(10**9):
         try:
-            journal.append([Credited(t, sender, 0, bytes(payload_bytes)) for sender in range(2)])
+            journal.append([Credited(2 * t + half, bytes(payload_bytes)) for half in range(2)])
         except JournalUnusable as error:
             said.send(str(error))
             return

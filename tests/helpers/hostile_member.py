@@ -136,9 +136,9 @@ class HostileParty(Party):
         lying = extra and self._lies_left > 0 and self.ledger.topology is not None
         for _ in range(rng.randint(0, 3) if lying else 0):
             self._lies_left -= 1
-            peer = rng.choice(sorted(self._context.others))
+            peer = rng.choice(sorted(self.context.others))
             junk = rng.choice(self._junk)(peer)
-            others = self._context.others if rng.random() < 0.3 else {peer}
+            others = self.context.others if rng.random() < 0.3 else {peer}
             sends += [(other, junk) for other in sorted(others)]
         effects.sends = sends
         self.told += [message for _, message in sends]
@@ -167,16 +167,10 @@ class HostileParty(Party):
     # --- what it makes up -----------------------------------------------------------------------------------------
 
     def _offer(self, peer: int) -> Message:
-        rng, session, topology = self._liar, self.session, self._context.topology
-        mine = [
-            (t, s)
-            for t in range(1, session.rounds + 1)
-            for s, receiver in enumerate(topology.receivers[t][self.me])
-            if receiver == peer
-        ]
-        t, slot = rng.choice(mine or [(1, 0)])
+        rng, session, topology = self._liar, self.session, self.context.topology
+        mine = [t for t in range(1, session.rounds + 1) if topology.has(t, self.me, peer)]
         to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
-        return self._offers.offer(t, slot, to, self._payload())
+        return self._offers.offer(rng.choice(mine or [1]), to, self._payload())
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])
@@ -186,14 +180,13 @@ class HostileParty(Party):
     def _answer(self, peer: int) -> Message:
         rng, t = self._liar, self._liar.randint(0, self.session.rounds + 1)
         kinds: tuple[Message, ...] = (
-            Ack(t, 0),
-            Voided(t, 0),
-            Ack(t, 1),
+            Ack(t),
+            Voided(t),
             Nudge(t),
             Skipped(t),
             Goodbye(),
             Ask(),
-            Voided(*LIMITS[-2:]),
+            Voided(LIMITS[-1]),
         )
         return rng.choice(kinds)
 
@@ -219,8 +212,8 @@ class HostileParty(Party):
         genuine = self.ledger.own_items.get(("digest", None))
         if not self._two_faced and genuine is not None:
             return genuine
-        fates = [[rng.randint(0, 3) for _ in row] for row in account.fates]
-        credited = [entry for entry in account.credited if rng.random() < 0.7]
+        fates = [rng.randint(0, 3) for _ in account.fates]
+        credited = [t for t in account.credited if rng.random() < 0.7]
         keys = self._own_keys
         keys = rng.choice([keys, keys, keys[::-1], keys[1:], [bytes(32), *keys[1:]], [rng.randbytes(32) for _ in keys]])
         return self._signer.sign("digest", Digest(Account(account.present, fates, credited), rng.randbytes(32), keys))
@@ -237,7 +230,7 @@ class HostileParty(Party):
 
     def _deposit(self) -> Item:
         """A deposit that anyone could have dealt, or one with something wrong."""
-        rng, opening, size = self._liar, self._components.finalization._opening, self.signed_items.sealed_bytes
+        rng, opening, size = self._liar, self.finalization._opening, self.signed_items.sealed_bytes
         message = self._payload() + rng.randbytes(32)
         if opening is None or rng.random() < 0.1:
             public = self._own_keys[0]
@@ -335,7 +328,7 @@ class HostileParty(Party):
 
     def _ballot(self) -> int:
         """A ballot of its own: the lowest, that of its last turn, or one that comes before its turn."""
-        n, consensus = self.session.parties, self._components.consensus
+        n, consensus = self.session.parties, self.consensus
         turn = consensus._turn(self._now) + self._liar.choice([0, 0, 1, 2, 2, 3, 10, 999, 10**6, 2**40])
         place = consensus.order.index(self.me)
         return self._liar.choice([n + place, turn - (turn - place) % n, turn - (turn - place) % n])
@@ -350,7 +343,7 @@ class HostileParty(Party):
 
     def _made_up_lock(self, ballot: int) -> Lock:
         rng, proposal, instance = self._liar, self._proposal(), self._instance()
-        own = (self.me, self._ballots.vote(instance, ballot, proposal.hash))
+        own = (self.me, self._ballots.sign("vote", instance, ballot, proposal.hash))
         made_up = Lock(ballot, proposal, rng.choice([[], [own], self.session.quorum * [own], self._spoken(own)]))
         heard = [message.lock for message in self._heard if isinstance(message, Accept)]
         return rng.choice([made_up, *heard])
@@ -365,11 +358,16 @@ class HostileParty(Party):
         locked = self._liar.choice([0, 0, max(0, asked.ballot - 1), asked.ballot, 2**61])
         lock = self._made_up_lock(locked) if locked else None
         said = self._liar.choice([locked, lock.ballot if lock else 0])
-        return Promise(asked.instance, asked.ballot, lock, self._ballots.promise(asked.instance, asked.ballot, said))
+        return Promise(
+            asked.instance, asked.ballot, lock, self._ballots.sign("promise", asked.instance, asked.ballot, said)
+        )
 
     def _propose(self, peer: int) -> Message:
         rng, instance, ballot = self._liar, self._instance(), self._ballot()
-        own = [(self.me, locked, self._ballots.promise(instance, ballot, locked)) for locked in (0, max(0, ballot - 1))]
+        own = [
+            (self.me, locked, self._ballots.sign("promise", instance, ballot, locked))
+            for locked in (0, max(0, ballot - 1))
+        ]
         promises = [(p, 0, m.signature) for p, m in self._signed if isinstance(m, Promise) and m.ballot == ballot]
         shown = rng.choice([[], own, own[:1] + promises, self.session.quorum * own[:1]])
         return Propose(
@@ -378,7 +376,7 @@ class HostileParty(Party):
 
     def _vote(self, peer: int) -> Message:
         asked = self._asked(Propose(0, 7, self._proposal(), [], []))
-        signature = self._ballots.vote(asked.instance, asked.ballot, asked.proposal.hash)
+        signature = self._ballots.sign("vote", asked.instance, asked.ballot, asked.proposal.hash)
         return Vote(asked.instance, asked.ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _accept(self, peer: int) -> Message:
@@ -387,12 +385,12 @@ class HostileParty(Party):
     def _yes(self, peer: int) -> Message:
         asked = self._asked(Accept(0, Lock(7, self._proposal(), [])))
         ballot, hash_ = asked.lock.ballot, asked.lock.proposal.hash
-        signature = self._ballots.acceptance(asked.instance, ballot, hash_)
+        signature = self._ballots.sign("accept", asked.instance, ballot, hash_)
         return Yes(asked.instance, ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _decisions(self, peer: int) -> Message:
         rng, proposal, instance = self._liar, self._proposal(), self._instance()
-        own = (self.me, self._ballots.acceptance(instance, 9, proposal.hash))
+        own = (self.me, self._ballots.sign("accept", instance, 9, proposal.hash))
         known = [decision.signatures for decision in self.ledger.decided] or [[]]
         signatures = rng.choice([[], [own], self.session.quorum * [own], rng.choice(known), [own, *rng.choice(known)]])
         return Decisions(instance, rng.choice([1, 1, 50]) * [Decision(rng.choice([9, 2**61]), proposal, signatures)])
@@ -404,7 +402,7 @@ class HostileParty(Party):
             rng.randbytes(32),
             rng.choice([b"", rng.randbytes(16)]),
         )
-        offers = rng.choice([0, 1, 500]) * [OfferProof(t, 0, rng.choice([b"", bytes(8)]), body_hash, signature)]
+        offers = rng.choice([0, 1, 500]) * [OfferProof(t, rng.choice([b"", bytes(8)]), body_hash, signature)]
         kind = rng.choice([*KINDS, "\x1b[2J"])
         shown = [*(item.proof for item in self.signed_items.by_kind.get(kind, {}).values()), None]
         proof = rng.choice(shown) or ItemProof(kind, body_hash, signature)

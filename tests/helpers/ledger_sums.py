@@ -15,7 +15,7 @@ import numpy as np
 
 from inca.network.lattice import Numbers
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import OPEN, Offer, pack
+from inca.network.protocol.messages import Offer, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Credited, Record
 from inca.network.protocol.session import SessionConfig
@@ -62,7 +62,7 @@ class LedgerSums:
 
     def __init__(self, session: SessionConfig, machines: Sequence[Machine]) -> None:
         self._session, self._machines = session, machines
-        self._credited: dict[tuple[int, int, int, int], list[bytes]] = {}  # payloads by transfer
+        self._credited: dict[tuple[int, int], list[bytes]] = {}  # payloads by round and receiver
         self._parts = [self._zero for _ in machines]
         self._total = self._zero
         self._changed: set[int] = set()
@@ -75,9 +75,10 @@ class LedgerSums:
         """Learn what party i has made durable: what it credits is no longer on its way."""
         for record in records:
             if isinstance(record, Credited):
-                transfer = (record.round, record.sender, record.slot, i)
-                self._credited.setdefault(transfer, []).append(record.payload)
-                self._changed.add(record.sender)
+                self._credited.setdefault((record.round, i), []).append(record.payload)
+                topology = self._machines[i].ledgers[-1].topology
+                assert topology is not None
+                self._changed.add(topology.senders[record.round][i])
 
     def changed(self, i: int) -> None:
         """Learn that the ledgers of party i may have changed."""
@@ -100,9 +101,9 @@ class LedgerSums:
         part = self._zero
         for ledger in self._machines[i].ledgers:
             part += ledger.balance - ledger.injected
-            for (t, slot), sent in ledger.outbox.items():
-                if sent.fate == OPEN:
-                    payloads = self._credited.get((t, i, slot, sent.receiver), ())
-                    if pack(ledger.share(t)) not in payloads:
-                        part += ledger.share(t)
+            for t in ledger.open:
+                assert ledger.topology is not None
+                payloads = self._credited.get((t, ledger.topology.receivers[t][i]), ())
+                if pack(ledger.share(t)) not in payloads:
+                    part += ledger.share(t)
         return part

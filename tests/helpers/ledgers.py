@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.trustee_keys import sealing
 from inca.network.lattice import Numbers
-from inca.network.protocol.ledger import Ledger, Outgoing
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Lock, Proposal, pack
 from inca.network.protocol.records import (
     Accepted,
@@ -34,8 +34,7 @@ SESSION = SessionConfig(
     id=bytes(32),
     parties=4,
     rounds=4,
-    receivers=1,
-    schedule="random",
+    schedule="permutation",
     dimension=2,
     largest_value=2**48,
     sigma_independent=2**20,
@@ -58,12 +57,11 @@ PROPOSAL = Proposal("cohort", [(0, bytes(32)), (2, b"h" * 32)])
 
 
 def sessions() -> st.SearchStrategy[SessionConfig]:
-    def build(n: int, rounds: int, receivers: int, dimension: int, seed: bytes) -> SessionConfig:
+    def build(n: int, rounds: int, dimension: int, seed: bytes) -> SessionConfig:
         return replace(
             SESSION,
             parties=n,
             rounds=rounds,
-            receivers=receivers,
             dimension=dimension,
             seed=seed,
         )
@@ -72,7 +70,6 @@ def sessions() -> st.SearchStrategy[SessionConfig]:
         build,
         st.integers(3, 6),
         st.integers(1, 5),
-        st.integers(1, 2),
         st.integers(1, 3),
         st.binary(min_size=32, max_size=32),
     )
@@ -99,8 +96,6 @@ def plainly(value: Any) -> Any:
             return value.tolist()
         case Topology():
             return value.receivers
-        case Outgoing():
-            return (value.receiver, value.fate)
         case dict():
             return {key: plainly(entry) for key, entry in value.items()}
         case list():
@@ -113,13 +108,18 @@ def state(ledger: Ledger) -> dict[str, Any]:
     return {name: plainly(value) for name, value in vars(ledger).items() if name != "session"}
 
 
+def receiver_of(ledger: Ledger, t: int) -> int:
+    assert ledger.topology is not None
+    return ledger.topology.receivers[t][ledger.me]
+
+
 def missing(ledgers: list[Ledger]) -> list[int]:
     """Balances + open and uncredited shares - injected: 0 in every state."""
     total: Numbers = np.zeros(ledgers[0].balance.size, dtype=np.int64)
-    for i, ledger in enumerate(ledgers):
+    for ledger in ledgers:
         total = total + ledger.balance - ledger.injected
-        for t, slot in ledger.open:
-            if not ledgers[ledger.outbox[t, slot].receiver].decisions.get((t, i, slot), False):
+        for t in ledger.open:
+            if not ledgers[receiver_of(ledger, t)].decisions.get(t, False):
                 total = total + ledger.share(t)
     return [int(number) for number in total]
 
@@ -132,17 +132,17 @@ def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
         events += [(i, Began(t, ledger.next_share())) for t in later[:2]]
         if ledger.round == ledger.session.rounds:
             events.append((i, Sealed()))
-    for t, slot in ledger.open:
-        j, key = ledger.outbox[t, slot].receiver, (t, i, slot)
-        decided = ledgers[j].decisions.get(key)
+    for t in ledger.open:
+        j = receiver_of(ledger, t)
+        decided = ledgers[j].decisions.get(t)
         if decided is None:
-            events.append((j, Tombstoned(*key)))
+            events.append((j, Tombstoned(t)))
             if ledgers[j].round == t and not ledgers[j].sealed:
-                events += 3 * [(j, Credited(*key, pack(ledger.share(t))))]
+                events += 3 * [(j, Credited(t, pack(ledger.share(t))))]
             if not ledger.sealed and t == ledger.round:
-                events.append((i, Answered(t, slot, "unsent")))
+                events.append((i, Answered(t, "unsent")))
         elif not ledger.sealed and (decided or t == ledger.round):
-            events += 3 * [(i, Answered(t, slot, "acked" if decided else "voided"))]
+            events += 3 * [(i, Answered(t, "acked" if decided else "voided"))]
     promised, accepted = ledger.promised.get(0, 0), ledger.accepted.get(0)
     events.append((i, Promised(0, promised + 1)))
     if promised and (accepted is None or accepted.lock.ballot < promised):
@@ -158,22 +158,12 @@ def in_round(t: int = 2) -> Ledger:
     return ledger
 
 
-def transfers(t: int, me: int = 0) -> list[tuple[int, int]]:
-    """Who sends to me in round t, as (sender, slot)."""
-    return SESSION.topology(bytes(32)).senders[t][me]
-
-
-def scheduled() -> tuple[int, int, int]:
-    """A transfer to party 0 as (round, sender, slot)."""
-    return next((t, sender, slot) for t in range(1, SESSION.rounds + 1) for sender, slot in transfers(t))
-
-
 SHARE = pack(np.array([5, -6, 7], dtype=np.int64))
 
 
 def decided() -> Ledger:
-    ledger = in_round(scheduled()[0])
-    ledger.apply(Credited(*scheduled(), SHARE))
+    ledger = in_round(2)
+    ledger.apply(Credited(2, SHARE))
     return ledger
 
 

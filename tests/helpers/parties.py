@@ -25,7 +25,7 @@ from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import Digest, SignedItems
+from inca.network.protocol.signed_items import Digest, SignedItems, read
 from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
@@ -219,6 +219,11 @@ class Room:
         self.perform(j, effects)
         return effects
 
+    def leave(self, i: int, reason: str) -> None:
+        """Let a party leave at once, in whatever stage it is."""
+        self.parties[i]._leave(self.now, reason)
+        self.perform(i, self.parties[i].context.flush())
+
     # --- what came of it ----------------------------------------------------------------------------------------
 
     @property
@@ -258,23 +263,22 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
     cohort = ledger.cohort
     assert cohort is not None
     room_party = next(iter(room.parties.values()))
-    digests = room_party.signed_items.bodies("digest", Digest)
+    digests = {item.party: read(item, Digest) for item in room_party.signed_items.by_kind["digest"].values()}
+    assert ledger.topology is not None
     credited = {
-        (t, slot)
+        t
         for member in cohort.parties
-        for t, sender, slot in digests[member].account.credited
-        if sender == ledger.me
+        for t in digests[member].account.credited
+        if ledger.topology.senders[t][member] == ledger.me
     }
     message = ledger.settled(cohort.parties, credited)
-    message[:-1] += ledger.topup(
-        room.session.sigma_topup(room_party._components.finalization.realized.execution.cohort_weights)
-    )
+    message[:-1] += ledger.topup(room.session.sigma_topup(room_party.finalization.realized.execution.cohort_weights))
     return message
 
 
 def snapshot(party: Party) -> dict[str, Any]:
     """What a message might have changed, times aside."""
-    components = party._components
+    components = party
     transfers, joining, consensus = components.transfers, components.joining, components.consensus
     return {
         "stage": party.stage,
@@ -310,8 +314,8 @@ def simulated(session: SessionConfig, execution: inca.Execution) -> inca.Outcome
 
 
 def rounding(session: SessionConfig) -> float:
-    """Each of k shares is rounded down by less than a step, here and there; each portion, too; floats are finer."""
-    return session.parties * (2 * session.rounds * session.receivers + session.rounds + 1)
+    """Each share is rounded down by less than a step, here and there; each portion, too; floats are finer."""
+    return session.parties * (3 * session.rounds + 1)
 
 
 def compare(room: Room, execution: inca.Execution) -> None:
@@ -335,10 +339,10 @@ def reasons(room: Room) -> dict[int, str]:
     return {i: party.reason for i, party in room.parties.items() if party.stage == "left"}
 
 
-def offer_of(room: Room, t: int, i: int, slot: int, to: int, numbers: Sequence[int] = ()) -> Offer:
+def offer_of(room: Room, t: int, i: int, to: int, numbers: Sequence[int] = ()) -> Offer:
     """An offer as party i could have made it in round t, or one of these numbers."""
     share = np.array(numbers or range(room.session.dimension + 1), dtype=np.int64)
-    return OfferSignatures(room.session, i, sign(i), verify).offer(t, slot, to, pack(share))
+    return OfferSignatures(room.session, i, sign(i), verify).offer(t, to, pack(share))
 
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:

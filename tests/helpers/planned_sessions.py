@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from functools import cache
 
 import inca
@@ -11,6 +13,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.session import SessionConfig
 
 DOMAIN = inca.Interval(0.0, 240.0)
 
@@ -41,3 +44,13 @@ def planned_setup(parties: int, dimension: int = 1, min_round_duration: float = 
     names = [f"party-{i:03}" for i in range(parties)]
     cards = tuple(Identity.create(name).card(f"127.0.0.1:{7000 + i}") for i, name in enumerate(names))
     return SessionSetup(Roster("as planned", terms, cards))
+
+
+def planned_session(parties: int, seed: int, dimension: int = 1, min_round_duration: float = 0.0) -> SessionConfig:
+    """Return the session of a plan, with an id and a public seed that follow from a seed.
+
+    A roster's hash is another one with each drawing of its parties' keys, and who proposes first follows from the id.
+    """
+    rng = random.Random(f"session {seed}")
+    session = planned_setup(parties, dimension, min_round_duration).session
+    return replace(session, id=rng.randbytes(32), seed=rng.randbytes(32))

@@ -13,8 +13,9 @@ from inca.errors import JournalUnusable
 from inca.network.node.journal import Journal, secret_files
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Item, Items, Message, Promise, Proposal, Vote, Yes
+from inca.network.protocol.messages import Item, Items, Message, Promise, Proposal, Vote, Yes, payload_hash
 from inca.network.protocol.opening.cohort_keys import COHORTS
+from inca.network.protocol.opening.deposits import Deposit
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, read
@@ -105,7 +106,7 @@ class RoomOnDisk(Room):
                 for record in effects.records:
                     self.durable[i].apply(record)
             if when is None:
-                self.disks[i].write_ahead(self.parties[i].sealed_messages)
+                self.disks[i].write_ahead(self.parties[i].finalization.sealed_messages)
         except (Killed, JournalUnusable) as error:
             self.ends.append(error)
             when = "after" if written else "before"
@@ -171,4 +172,5 @@ class RoomOnDisk(Room):
         held = {(item.party, item.hash): item for item in ledger.durable_items if item.kind == kind}
         assert held.keys() >= set(proposal.contents)
         if kind == "deposit":
-            assert all(held[content].sealed for content in proposal.contents)
+            for item in map(held.__getitem__, proposal.contents):
+                assert payload_hash(item.sealed) == read(item, Deposit).sealed

@@ -10,7 +10,6 @@ from inca.network.membership.terms import Terms
 SEED = "00112233445566778899aabbccddeeff"
 _FIXED: dict[str, Any] = {
     "rounds": 6,
-    "receivers": 1,
     "schedule": "permutation",
     "sigma_independent": 3,
     "sigma_cancelling": 30.5,
@@ -36,7 +35,7 @@ def fixed_terms(**changes: Any) -> Terms:
 
 def terms(**changes: Any) -> Terms:
     """Return terms of a session that begins in an hour."""
-    fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "random"}
+    fields: dict[str, Any] = {"rounds": 3, "schedule": "permutation"}
     fields |= {"sigma_independent": 50.0, "sigma_cancelling": 500.0, "dimension": 1, "lower": 0.0, "upper": 240.0}
     fields |= {"epsilon": 50.0, "delta": 1e-3, "rule": "analytic", "colluding": 0.0, "min_participants": 3}
     fields |= {"start": time.time() + 3620.0, "period": 10.0, "max_clock_skew": 1.0}

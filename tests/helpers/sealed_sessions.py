@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 
 import numpy as np
@@ -34,7 +34,7 @@ from inca.network.protocol.opening.deposits import Dealing, Deposit
 from inca.network.protocol.opening.trustees import trustees_of
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Decided, Erased, Record, Secret
+from inca.network.protocol.records import Decided, Erased, Record, Secret, Voted
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, Sign, Verify, read
 from inca.network.testing.expected_sum import weights_of
@@ -42,6 +42,7 @@ from inca.protocol.adversary import smallest_cohort
 
 _CRASHING_PERIODS = 20.0  # from the start on
 _LONGER_PERIODS = 4.0  # after the time at which a session should be over, for those who wait for others
+_SLOW_PERIODS = (0.5, 4.0)  # that working out a loss takes the slow
 _CALM_LOSS = 0.05  # of messages, with which nobody misses a decision
 _MAX_STEPS = 50_000  # a session has some 500
 
@@ -55,14 +56,14 @@ class Troubles:
         slow: The probability that a party takes longer than the patience of others to work out its loss.
         mortal: The probability that a party dies for good when it records commit.
         served: For how many seconds others are served at least.
-        slowness: For how many periods the slow work.
+        until_left_out: Whether the slow finish just when somebody votes to go on without them, if that is sooner.
     """
 
     faults: Faults
     slow: float = 0.0
     mortal: float = 0.0
     served: float = 0.0
-    slowness: tuple[float, float] = (0.5, 4.0)
+    until_left_out: bool = False
 
 
 DrawTroubles = Callable[[random.Random], Troubles]
@@ -101,7 +102,7 @@ def deaths_after_commit(rng: random.Random) -> Troubles:
 def close_calls(rng: random.Random) -> Troubles:
     """Draw troubles by which some vote for a smaller cohort just when the deposits come that it lacks."""
     faults = Faults(loss=0.1 * rng.random(), delay=rng.uniform(0.05, 0.15) * PERIOD)
-    return Troubles(faults, slow=0.25, mortal=rng.choice([0.0, 0.3]), slowness=(1.4, 2.0))
+    return Troubles(faults, slow=0.25, mortal=rng.choice([0.0, 0.3]), until_left_out=True)
 
 
 def small_session(rng: random.Random) -> SessionConfig:
@@ -110,7 +111,6 @@ def small_session(rng: random.Random) -> SessionConfig:
         id=rng.randbytes(32),
         parties=rng.choice([3, 4, 5, 5, 6, 6, 7, 7]),
         rounds=1,
-        receivers=1,
         schedule="permutation",
         dimension=1,
         largest_value=2**32,
@@ -305,6 +305,7 @@ class SealedNetwork(SimulatedNetwork):
         self._slow = {i for i in range(session.parties) if rng.random() < self.troubles.slow}
         self._mortal = {i for i in range(session.parties) if rng.random() < self.troubles.mortal}
         self._acting, self._dying, self._news = -1, False, False
+        self._working: list[Callable[[], None]] = []
         super().__init__(
             seed,
             session=session,
@@ -339,6 +340,10 @@ class SealedNetwork(SimulatedNetwork):
         self._dying = i in self._mortal and any(_is_commit(record) for record in effects.records)
         super()._perform(i, effects)
         self._acting, self._dying = -1, False
+        if any(isinstance(record, Voted) and record.instance > 0 for record in effects.records):
+            for work in self._working:
+                self._at(self.now, work)
+            self._working = []
         if effects.records:
             self._inspect(i, effects.records)
         if self._news:
@@ -346,13 +351,14 @@ class SealedNetwork(SimulatedNetwork):
             self.adversary.check(steals=self._steals)
 
     def _assessed(self, i: int, incarnation: int, realized: RealizedExecution, refusal: str) -> None:
-        work = super()._assessed
-        if i in self._slow and self.rng.random() < 0.7:
-            self._at(
-                self.now + self.rng.uniform(*self.troubles.slowness) * PERIOD, work, i, incarnation, realized, refusal
-            )
+        work = partial(super()._assessed, i, incarnation, realized, refusal)
+        if i not in self._slow or self.rng.random() >= 0.7:
+            work()
+        elif self.troubles.until_left_out:
+            self._working.append(work)
+            self._at(self.now + _SLOW_PERIODS[1] * PERIOD, work)
         else:
-            work(i, incarnation, realized, refusal)
+            self._at(self.now + self.rng.uniform(*_SLOW_PERIODS) * PERIOD, work)
 
     def _boot(self, i: int) -> None:
         super()._boot(i)
@@ -411,16 +417,16 @@ class SealedNetwork(SimulatedNetwork):
         party = self.honest[i]
         if (result := party.result) is not None:
             return "result", tuple(result.total.tolist()), result.weight, result.beacon, result.exact
-        if party.lie is not None:
-            return "lie", party.lie.party
+        if party.finalization.lie is not None:
+            return "lie", party.finalization.lie.party
         return ("none", party.reason) if self._finalization(i).opened else None
 
     def _finalization(self, i: int) -> Finalization:
-        return self.honest[i]._components.finalization
+        return self.honest[i].finalization
 
     def check_end(self) -> None:
         """Check how the session has ended."""
-        late = {i: p.stage for i, p in self.honest.items() if not (p.finished or p.unfinished)}
+        late = {i: p.stage for i, p in self.honest.items() if not (p.finished or p.finalization.unfinished)}
         if late:
             raise Violation(f"the session hangs at {self.now:.1f} s: {late}")
         outcomes = {outcome for i in self.honest if (outcome := self.outcome(i)) is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -29,10 +29,12 @@ from inca.learn.training.train import TrainingRules, train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import SessionSequence
 from inca.network.testing.fork_server import FORK_SERVER, measure_start_up
 from inca.network.testing.local_cluster import free_ports
+from inca.network.testing.local_relays import LocalRelays, bypass_proxies
 
 SIZES = (4, 9, 2, 6, 5)  # records of the parties
 STEPS = 3
@@ -57,9 +59,12 @@ def model() -> LogisticModel:
     return LogisticModel(features=3, classes=2)
 
 
-def agree(folder: Path, lead: float, **changes: Any) -> Roster:
-    """Write identities and a roster under the folder; the first session begins after `lead` seconds."""
-    terms: dict[str, Any] = {"rounds": 4, "receivers": 1, "schedule": "permutation"}
+def agree(folder: Path, lead: float, relays: Sequence[str] = (), **changes: Any) -> Roster:
+    """Write identities and a roster under the folder; the first session begins after `lead` seconds.
+
+    With relays, no party has an address of its own.
+    """
+    terms: dict[str, Any] = {"rounds": 4, "schedule": "permutation"}
     terms |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
     terms |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.0}
     terms |= {"min_participants": 3, "start": time.time() + lead, "period": PERIOD_S, "max_clock_skew": 0.4}
@@ -67,8 +72,9 @@ def agree(folder: Path, lead: float, **changes: Any) -> Roster:
     cards = []
     folder.mkdir(exist_ok=True)
     for i, port in enumerate(free_ports(len(SIZES))):
-        cards.append(Identity.create(f"party-{i}").write(folder / str(i), f"127.0.0.1:{port}"))
-    roster = Roster("a sequence", Terms(**(terms | changes)), tuple(cards))
+        own = [] if relays else [f"127.0.0.1:{port}"]
+        cards.append(Identity.create(f"party-{i}").write(folder / str(i), *own))
+    roster = Roster("a sequence", Terms(**(terms | changes)), tuple(cards), tuple(relays))
     roster.write(folder / "roster.json")
     return roster
 
@@ -80,16 +86,21 @@ class SequenceProcesses:
     mid-sequence waits for what the parties have done, not for a time.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, relayed: bool = False) -> None:
         pace = SPARE * allowance() * max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
+        pace *= 2.0 if relayed else 1.0  # handshakes are two in one, and one process more takes part in everything
         self.interval, self.gathering = INTERVAL_S * pace, GATHERING_S * pace
         self.folder = folder
-        self.roster = agree(folder, LEAD_S * pace, period=PERIOD_S * pace)
+        self.relays = LocalRelays(folder, free_ports(1) if relayed else [])
+        relays = [str(address) for address in self.relays.addresses]
+        self.roster = agree(folder, LEAD_S * pace, relays, period=PERIOD_S * pace)
+        for number in range(len(relays)):
+            self.relays.start(number, frozenset(card.fingerprint for card in self.roster.parties))
         self.processes: dict[int, ForkServerProcess] = {}
 
     def begin(self, *parties: int) -> None:
         for i in parties:
-            arguments = (str(self.folder), i, self.interval, self.gathering)
+            arguments = (str(self.folder), i, self.interval, self.gathering, self.relays.ca)
             self.processes[i] = FORK_SERVER.Process(target=program, args=arguments, daemon=True)
             self.processes[i].start()
 
@@ -97,6 +108,10 @@ class SequenceProcesses:
         for i in parties:
             self.processes[i].kill()
             self.processes[i].join()
+
+    def stop(self) -> None:
+        self.kill(*self.processes)
+        self.relays.stop()
 
     def outcomes(self, i: int) -> list[bytes]:
         return OutcomeLog(self.folder / str(i) / "course").outcomes
@@ -133,18 +148,19 @@ class SequenceProcesses:
         return "\n".join(f"--- {path.parent.name}\n{path.read_text()}" for path in paths)
 
 
-def program(folder: str, i: int, interval: float, gathering: float) -> None:
+def program(folder: str, i: int, interval: float, gathering: float, relay_ca: Path | None) -> None:
     """Run what every party runs: training, and then the mean of all records' columns."""
     home = Path(folder) / str(i)
     with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
         try:
-            _learn(Path(folder), home, i, interval, gathering)
+            bypass_proxies()
+            _learn(Path(folder), home, i, interval, gathering, NetworkAccess(relay_ca=relay_ca))
         except IncaError as error:
             print(error)
             sys.exit(PAUSED if isinstance(error, SequencePaused) else 1)
 
 
-def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) -> None:
+def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float, access: NetworkAccess) -> None:
     features, targets = datasets()[i]
     rng = np.random.default_rng(0)
     sequence = SessionSequence(
@@ -153,6 +169,7 @@ def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) 
         home / "course",
         interval=interval,
         gathering=gathering,
+        access=access,
         notify=lambda text: print(f"{time.time():.1f} {text}"),
     )
     with NetworkAverager(sequence) as averager:

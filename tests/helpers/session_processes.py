@@ -78,7 +78,6 @@ class TwelveParties:
         def roster(slowness: float) -> Roster:
             fields: dict[str, Any] = {
                 "rounds": rounds,
-                "receivers": 1,
                 "schedule": "permutation",
                 "sigma_independent": 0.5,
                 "sigma_cancelling": 5.0,

@@ -129,7 +129,7 @@ class SimulatedNetwork:
         if not self._is_overdue and self.steps <= max_steps:
             return True
         running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
-        stages = [(i, party.stage) for i, party in running if not party.unfinished]
+        stages = [(i, party.stage) for i, party in running if not party.finalization.unfinished]
         if stages or self.steps > max_steps:  # the end of a connection may be noticed after all that
             raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
         return not running  # the unfinished wait for others, who do not come back
@@ -431,12 +431,16 @@ class SimulatedNetwork:
         Whoever has dealt honestly is never named.
         """
         self._check_decisions()
-        liars = {party.lie.party for party in self.survivors.values() if party.lie is not None}
+        liars = {
+            party.finalization.lie.party for party in self.survivors.values() if party.finalization.lie is not None
+        }
         if liars - {self.liar} or (liars and self.results):
             raise Violation(f"parties {sorted(liars)} are named, and {len(self.results)} have a result")
         if self.enough_before_commit and not any(party.ledger.committed for party in self.survivors.values()):
             raise Violation("a quorum was there all the time, and nothing was committed to")
-        if self.enough_committed and not any(p.ledger.committed and not p.unfinished for p in self.survivors.values()):
+        if self.enough_committed and not any(
+            p.ledger.committed and not p.finalization.unfinished for p in self.survivors.values()
+        ):
             raise Violation("enough have stayed after commit, and nobody knows the outcome")
         results = self.results
         different = {

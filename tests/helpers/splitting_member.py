@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures, Word
 from inca.network.protocol.agreement.consensus import _TURNS_AHEAD
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import (
@@ -79,18 +79,20 @@ class SplittingParty(Party):
         instance = getattr(message, "instance", 0)
         match message:
             case Prepare(ballot=ballot):
-                promise = Promise(instance, ballot, None, self._ballots.promise(instance, ballot, 0))
+                promise = Promise(instance, ballot, None, self._ballots.sign("promise", instance, ballot, 0))
                 effects.sends.append((peer, promise))
             case Propose(ballot=ballot, proposal=proposal):
                 effects.sends.append(
-                    (peer, Vote(instance, ballot, self._ballots.vote(instance, ballot, proposal.hash)))
+                    (peer, Vote(instance, ballot, self._ballots.sign("vote", instance, ballot, proposal.hash)))
                 )
                 if not self._brazen and (ballot := self._begin(now, peer, instance, ballot, proposal)):
-                    others = sorted(self._context.others - {peer})
+                    others = sorted(self.context.others - {peer})
                     self._asked[instance] = others[: self.session.quorum - 1 if self._few else None]
                     effects.sends += [(other, Prepare(instance, ballot)) for other in self._asked[instance]]
             case Accept(lock=lock):
-                yes = Yes(instance, lock.ballot, self._ballots.acceptance(instance, lock.ballot, lock.proposal.hash))
+                yes = Yes(
+                    instance, lock.ballot, self._ballots.sign("accept", instance, lock.ballot, lock.proposal.hash)
+                )
                 if self._few and not self._brazen and instance in self._asked and not self._released.get(instance):
                     effects.sends = [(to, said) for to, said in effects.sends if not isinstance(said, Yes)]
                     self._held.setdefault(instance, []).append((peer, yes))
@@ -105,7 +107,7 @@ class SplittingParty(Party):
 
     def _begin(self, now: float, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
         """Wish for something else than a proposal, once, in a ballot that is followed already; return it, or 0."""
-        consensus = self._components.consensus
+        consensus = self.consensus
         n, furthest = self.session.parties, consensus._turn(now) + _TURNS_AHEAD
         later = furthest - (furthest - consensus.order.index(self.me)) % n
         if later <= ballot or instance in self._wishes:
@@ -116,7 +118,7 @@ class SplittingParty(Party):
 
     def _other(self, instance: int, proposal: Proposal, number: int) -> Proposal:
         """A proposal with another item of its own, or the same one where there is none to be replaced."""
-        items, opening = self.signed_items, self._components.finalization._opening
+        items, opening = self.signed_items, self.finalization._opening
         if self.me not in proposal.parties:
             return proposal
         if proposal.step == "cohort":
@@ -136,14 +138,14 @@ class SplittingParty(Party):
         shown = [Propose(instance, ballot, wish, promises, []) for wish in wishes]
         items = Items(self._others.get(instance, []))
         few = self._asked.get(instance) if self._few else None
-        others = list(enumerate(few or sorted(self._context.others)))
+        others = list(enumerate(few or sorted(self.context.others)))
         return [(other, message) for place, other in others for message in (shown[place % 2], items)]
 
     def _collect(self, peer: int, message: Promise | Vote | Yes) -> list[tuple[int, Message]]:
-        instance, quorum, others = message.instance, self.session.quorum, sorted(self._context.others)
+        instance, quorum, others = message.instance, self.session.quorum, sorted(self.context.others)
         ballot, wishes = self._wishes[instance]
         if isinstance(message, Promise):
-            own = (self.me, 0, self._ballots.promise(instance, ballot, 0))
+            own = (self.me, 0, self._ballots.sign("promise", instance, ballot, 0))
             promises = self._promises.setdefault(instance, {self.me: own})
             if message.lock is None and len(promises) < quorum:
                 promises[peer] = (peer, 0, message.signature)
@@ -167,10 +169,9 @@ class SplittingParty(Party):
         self, peer: int, message: Vote | Yes, instance: int, ballot: int, wish: Proposal
     ) -> Accept | Decisions | None:
         is_vote, hash_, key = isinstance(message, Vote), wish.hash, (instance, wish.hash)
-        signed = (self._ballots.voted if is_vote else self._ballots.accepted)(
-            peer, instance, ballot, hash_, message.signature
-        )
-        own = (self._ballots.vote if is_vote else self._ballots.acceptance)(instance, ballot, hash_)
+        word: Word = "vote" if is_vote else "accept"
+        signed = self._ballots.signed(peer, message.signature, word, instance, ballot, hash_)
+        own = self._ballots.sign(word, instance, ballot, hash_)
         words = (self._votes if is_vote else self._yes).setdefault(key, {self.me: own})
         if not signed or len(words) >= self.session.quorum:
             return None

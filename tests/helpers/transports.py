@@ -311,3 +311,14 @@ def dropping_port(network: TlsNetwork, party: int) -> Iterator[None]:
             waiting.connect_ex(full.getsockname())
         network.move(party, full.getsockname())
         yield
+
+
+def held_for_one_peer(limits: Limits) -> int:
+    """Return how many bytes one peer can make a transport hold, whatever it does.
+
+    Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing, and hold
+    less than a mebibyte of what TLS has not decrypted yet, or encrypted and not sent. One frame is being read. And
+    small messages wait for a peer that asks and does not read; what waits by reference is held by whoever sends it in
+    any case.
+    """
+    return 2 * (limits.max_frame_bytes + 2**20) + limits.max_frame_bytes + limits.max_queue_bytes

@@ -206,8 +206,8 @@ def test_today_grows_with_n_and_the_design_beyond_hardly() -> None:
 def test_the_formulas_of_the_page_are_those_of_the_encodings() -> None:
     for rounds, d in ((20, 1), (14, 10), (30, 1000)):
         end, design = sizes.today(10**6, rounds, d), sizes.beyond(10**6, rounds, d)
-        assert sizes.rounds_bytes(rounds, d) == pytest.approx(rounds * (92 + 8 * d), rel=0.015)
-        assert end.words == pytest.approx(10**6 * (715 + 11 * rounds + 8 * d + 33 * 57), rel=0.015)
+        assert sizes.rounds_bytes(rounds, d) == pytest.approx(rounds * (90 + 8 * d), rel=0.015)
+        assert end.words == pytest.approx(10**6 * (715 + 3 * rounds + 8 * d + 33 * 57), rel=0.015)
         assert end.decisions == pytest.approx(384 * 10**6, rel=0.01)
         assert end.proposer == pytest.approx(384 * 10**12, rel=0.01)
         assert design.partners == pytest.approx(250 * rounds, rel=0.01)

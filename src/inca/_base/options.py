@@ -124,10 +124,16 @@ class Away:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Rounds:
-    """How many rounds, and how many receivers in each."""
+    """How many rounds."""
 
     rounds: int | None = None
-    """Rounds of gossip. Default: the best for a plan; 20 by hand."""
+    """Rounds of gossip. Default: the best for a plan; 20 by hand in a simulation."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Messages(Rounds):
+    """How many rounds, and how many receivers in each."""
+
     receivers: int | None = None
     """Receivers per party and round. Default: the best for a plan; 1 by hand."""
 
@@ -142,7 +148,7 @@ class Views:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Views, Rounds):
+class PlanOptions(Views, Messages):
     """What is fixed in a plan, and how it is found.
 
     Example:
@@ -170,8 +176,8 @@ class ScheduleChoice:
     """Who sends to whom."""
 
     schedule: ScheduleKind = "random"
-    """Who sends to whom: random, distinct (nobody twice), permutation (one sender each) or circle (in round r the r-th
-    next party)."""
+    """Who sends to whom: permutation (one sender each), circle (in round r the r-th next party), and in simulations
+    random or distinct (nobody twice)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -187,7 +193,7 @@ class HandNoise(Sigmas, ScheduleChoice):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByHand(HandNoise, Rounds):
+class ByHand(HandNoise, Messages):
     """Noise and a protocol chosen by hand, which promise nothing: see `inca.average`.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from inca._base.options import ByHand, Guarantee, PlanOptions, Rounds
+from inca._base.options import ByHand, Guarantee, Messages, PlanOptions
 from inca.cli.options import (
     CONDITIONS,
     OUTPUT,
@@ -148,7 +148,7 @@ def _check_combinations(privacy: WantedPrivacy, plan: PlanChoice, by_hand: Noise
             raise InvalidInput(
                 "choose the noise with --epsilon, --plan, or both --sigma-independent and --sigma-cancelling"
             )
-        planned = [name for name in planning if name not in names(Rounds)]
+        planned = [name for name in planning if name not in names(Messages)]
         refuse_combination("--sigma-independent", *guarantee, *planned, "--certificate")
 
 

@@ -123,7 +123,9 @@ def _table(session: Demo) -> Table:
     from rich.text import Text
 
     way = "through a relay" if session.relayed else "over TLS"
-    table = Table(title=f"Session {session.session[:16]}: {session.rounds} rounds {way} on this machine")
+    table = Table(
+        title=f"Session {session.cluster.roster.session.hex()[:16]}: {session.rounds} rounds {way} on this machine"
+    )
     for heading in ("party", "process", "rounds", "stage", "offers open"):
         table.add_column(heading)
     for row in session.rows():

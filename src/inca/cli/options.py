@@ -335,6 +335,8 @@ class NoiseByHand(HandNoise):
 class AgreedProtocol(Sigmas, ScheduleChoice, Rounds):
     """The protocol of a session."""
 
+    schedule: Literal["permutation", "circle"] = "permutation"
+
 
 # --- a party of a network -------------------------------------------------------------------------------------------
 

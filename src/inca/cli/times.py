@@ -38,15 +38,3 @@ def future_time(option: str, text: str) -> float:
     if moment.timestamp() <= now:
         refuse(option, text, must_be)
     return moment.timestamp()
-
-
-def in_words(seconds: float) -> str:
-    """Return a length of time as people say it.
-
-    >>> in_words(27_000), in_words(200)
-    ('7 h 30 min', '3 min 20 s')
-    """
-    hours, rest = divmod(seconds, 3600.0)
-    minutes, rest = divmod(rest, 60.0)
-    parts = [f"{hours:g} h" * (hours > 0), f"{minutes:g} min" * (minutes > 0), f"{rest:.3g} s" * (rest > 0)]
-    return " ".join(part for part in parts if part)

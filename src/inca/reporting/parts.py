@@ -225,3 +225,15 @@ def intervals(low: float | Sequence[float], high: float | Sequence[float], names
 def _first_few(shown: Sequence[str], count: int, names: Sequence[str], kind: str) -> str:
     texts = [f"{name} {text}" for name, text in zip(names, shown, strict=False)] if names else shown
     return ", ".join(texts) if len(shown) == count else f"{', '.join(texts)}, ... ({count:,} {kind})"
+
+
+def in_words(seconds: float) -> str:
+    """Return a length of time as people say it.
+
+    >>> in_words(27_000), in_words(200)
+    ('7 h 30 min', '3 min 20 s')
+    """
+    hours, rest = divmod(seconds, 3600.0)
+    minutes, rest = divmod(rest, 60.0)
+    parts = [f"{hours:g} h" * (hours > 0), f"{minutes:g} min" * (minutes > 0), f"{rest:.3g} s" * (rest > 0)]
+    return " ".join(part for part in parts if part)

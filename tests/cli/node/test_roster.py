@@ -58,7 +58,7 @@ def test_a_roster_from_its_terms_to_its_last_party(capsys: Capture, roster: Path
     for words in (
         "Roster trial: 3 parties",
         "one number in [0, 240]; two values of a party differ by at most 240",
-        "5 rounds, 1 receiver each (random)",
+        "5 rounds (permutation)",
         "sigma_independent 3, sigma_cancelling 30",
         "(1, 1e-05 + an unknown probability of failure)-DP by the analytic rule, in a session",
         "0.1 of the parties colluding; every party checks its own loss before it hands anything over",
@@ -89,17 +89,17 @@ def test_show_prints_json(capsys: Capture, roster: Path, cards: list[Path]) -> N
 
 
 def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None:
-    words = ["--rounds", 300, "--receivers", 2, "--schedule", "permutation", *NOISE]
+    words = ["--rounds", 300, "--schedule", "permutation", *NOISE]
     words += ["--epsilon", 0.5, "--delta", 1e-6, "--rule", "classic", "--colluding", 0.2]
     words += ["--min-participants", 12, "--ball", 2.5, "--dimensions", 1000, "--distance", 0.5, "--period", "1.5m"]
     words += ["--min-round-duration", "2s", "--max-clock-skew", "500ms", "--public-seed", SEED]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *WHEN, "--out", tmp_path / "r.json")
     assert (status, err) == (0, "")
-    for part in ("1,000 numbers, of length at most 2.5", "2 receivers each", "7 h 30 min", SEED):
+    for part in ("1,000 numbers, of length at most 2.5", "300 rounds (permutation)", "7 h 30 min", SEED):
         assert part in out
     assert "rounds of 2 to 90 s" in out and "protected if they differ by at most 0.5" in out
     terms = read_roster(tmp_path / "r.json").terms
-    assert (terms.rounds, terms.receivers, terms.schedule) == (300, 2, "permutation")
+    assert (terms.rounds, terms.schedule) == (300, "permutation")
     assert (terms.epsilon, terms.delta, terms.rule, terms.colluding) == (0.5, 1e-6, "classic", 0.2)
     assert (terms.min_participants, terms.dimension, terms.domain) == (12, 1000, inca.Ball(2.5))
     assert (terms.period, terms.min_round_duration, terms.max_clock_skew) == (90.0, 2.0, 0.5)
@@ -134,7 +134,7 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     plan.write(tmp_path / "plan.json")
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
-    assert (status, err) == (0, "") and "3 rounds, 1 receiver each (circle)" in out
+    assert (status, err) == (0, "") and "3 rounds (circle)" in out
     assert f"sigma_together {plan.topup.together:.6g}: if the honest parties of a cohort have less together" in out
     terms = read_roster(tmp_path / "r.json").terms
     assert terms.sigma_together == plan.topup.together

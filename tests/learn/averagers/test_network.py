@@ -43,10 +43,11 @@ EVERYONE = range(len(SIZES))
 
 
 @pytest.fixture
-def parties(tmp_path: Path) -> Iterator[SequenceProcesses]:
-    processes = SequenceProcesses(tmp_path)
+def parties(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SequenceProcesses]:
+    """Processes that reach each other directly, or through a relay if a test asks for that."""
+    processes = SequenceProcesses(tmp_path, relayed=getattr(request, "param", False))
     yield processes
-    processes.kill(*processes.processes)
+    processes.stop()
 
 
 def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -59,6 +60,7 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 @pytest.mark.slow  # 45 s: six processes, several sessions, a restart
+@pytest.mark.parametrize("parties", [False, True], ids=["direct", "relayed"], indirect=True)
 def test_a_party_that_was_killed_comes_back_and_all_have_the_same(parties: SequenceProcesses) -> None:
     parties.begin(*EVERYONE)
     parties.wait_for_session(2, 2)

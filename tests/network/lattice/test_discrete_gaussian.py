@@ -257,9 +257,6 @@ def test_the_distance_is_as_promised() -> None:
 STREAM = Keystream(SEED, b"")
 REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (Keystream, (bytes(31), b""), "the length of seed must be 32 bytes, got 31"),
-    (Keystream, ("s" * 32, b""), "seed must be a byte string, got a str"),
-    (Keystream, (SEED, "label"), "label must be a byte string, got 'label'"),
-    (STREAM.words, (-1,), "count must be at least 0, got -1"),
     (
         STREAM.words,
         (2**35 + 1,),
@@ -268,8 +265,6 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (discrete_gaussian, (0, 1, STREAM), "sigma must be from 1 to 1125899906842624, got 0"),
     (discrete_gaussian, (2**50 + 1, 1, STREAM), "sigma must be from 1 to 1125899906842624, got 1125899906842625"),
     (discrete_gaussian, (1.5, 1, STREAM), "sigma must be an integer, from 1 to 1125899906842624, got 1.5"),
-    (discrete_gaussian, (1, -1, STREAM), "count must be at least 0, got -1"),
-    (discrete_gaussian, (1, 1, None), "stream must be a Keystream, got None"),
 ]
 
 

@@ -179,8 +179,8 @@ class RoomWithALiar(RoomOnDisk):
         honest = super().make(i)
         if i != REFUSING:
             return honest
-        signs = honest._context.signed_items
-        self.parties[i] = LyingDealer(self.session, i, sign=signs._sign, verify=signs._verify, rng=honest._context.rng)
+        signs = honest.context.signed_items
+        self.parties[i] = LyingDealer(self.session, i, sign=signs._sign, verify=signs._verify, rng=honest.context.rng)
         return self.parties[i]
 
 
@@ -191,7 +191,7 @@ def test_a_kill_at_the_outcome_keeps_the_evidence(tmp_path: Path, when: When, al
     assert room.kills == 1
     for party in room.parties.values():
         assert party.stage == "over" and party.result is None
-        assert party.lie is not None and party.lie.party == REFUSING
+        assert party.finalization.lie is not None and party.finalization.lie.party == REFUSING
     room.close()
 
 

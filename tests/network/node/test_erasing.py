@@ -71,20 +71,20 @@ def test_a_session_that_ends_without_commit_leaves_nothing_of_any_cohort(room: R
     room.open().run()
     assert not room.results
     for i, party in room.parties.items():
-        assert party.stage == "over" and not party.unfinished
+        assert party.stage == "over" and not party.finalization.unfinished
         assert (room.home(i) / "journal.db-wal").exists() and cohorts_in(room.home(i), i) == []
 
 
 def test_whoever_leaves_before_commit_erases_its_secrets(room: RoomOnDisk) -> None:
     room.open().at_stage(1, "agreeing")
     assert cohorts_in(room.home(1), 1) == [0]
-    room.perform(1, room.parties[1].leave(room.now, "its operator has other plans"))
+    room.leave(1, "its operator has other plans")
     assert cohorts_in(room.home(1), 1) == []
 
 
 def test_whoever_has_accepted_commit_and_leaves_keeps_its_key(room: RoomOnDisk) -> None:
     room.open().at_stage(1, "opening")
-    room.perform(1, room.parties[1].leave(room.now, "its operator has other plans"))
+    room.leave(1, "its operator has other plans")
     assert cohorts_in(room.home(1), 1) == [0]
 
 

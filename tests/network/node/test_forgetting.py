@@ -71,7 +71,7 @@ def folder_at(tmp_path: Path) -> Callable[..., Path]:
 
 
 def is_unfinished(room: Room) -> bool:
-    return room.parties[ME].stage == "serving" and room.parties[ME].unfinished
+    return room.parties[ME].stage == "serving" and room.parties[ME].finalization.unfinished
 
 
 @pytest.mark.parametrize("drops", [without_keys, without_a_decision], ids=["keys are missing", "in doubt"])

@@ -89,8 +89,8 @@ def test_shredded_bytes_reach_the_disk_before_their_name_is_gone(path: Path, mon
 
 def test_shredding_overwrites_every_byte_of_large_files_too(path: Path) -> None:
     journal = opened(path)
-    journal.append([Credited(1, 0, 0, bytes(2_500_000))])  # which lies in a file of its own
-    journal.append([Credited(t, 0, 0, bytes(50_000)) for t in range(2, 52)])
+    journal.append([Credited(1, bytes(2_500_000))])  # which lies in a file of its own
+    journal.append([Credited(t, bytes(50_000)) for t in range(2, 52)])
     journal.close()
     sizes = {file.name: file.stat().st_size for file in path.parent.iterdir()}
     assert sizes.keys() == {"journal.db", "journal.db-payload-0"} and min(sizes.values()) > 2 * 2**20
@@ -137,7 +137,7 @@ def test_shredding_leaves_no_copy_of_the_seed_in_any_file_there_was(traces: Trac
     journal.append([Opened(b"x" * 100, seed, secrets.token_bytes(32))])
     traces.keep()
     assert any(name.startswith("journal.db-wal") for name in traces.copies(seed))
-    journal.append([Credited(t, 0, 0, secrets.token_bytes(4000)) for t in range(1500)])  # beyond a checkpoint
+    journal.append([Credited(t, secrets.token_bytes(4000)) for t in range(1500)])  # beyond a checkpoint
     journal.append([Sealed()])
     traces.keep()
     assert traces.copies(seed)

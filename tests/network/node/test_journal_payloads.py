@@ -44,14 +44,14 @@ def deposit(party: int) -> Item:
 
 
 def records_with_payloads() -> list[Record]:
-    proof = OfferProof(1, 0, bytes(8), bytes(32), b"signature")
+    proof = OfferProof(1, bytes(8), bytes(32), b"signature")
     lock = Lock(3, Proposal("commit", [(1, bytes(32))]), [(1, b"vote")])
     return [
         Opened(payload(), bytes(32), bytes(32)),
         Seeded(bytes(32)),
         Began(1, payload()),
-        Credited(1, 2, 0, payload(), proof),
-        Tombstoned(1, 3, 0, proof, payload()),
+        Credited(1, payload(), proof),
+        Tombstoned(2, proof, payload()),
         Signed(deposit(3), 0),
         Accepted(1, lock, [deposit(1), Item("digest", 2, b"small", b"s"), deposit(2)]),
         Kept([deposit(4)]),
@@ -85,7 +85,7 @@ def test_records_come_back_from_their_files(path: Path, written: list[Record]) -
     assert len(payload_files(path)) == 8 and path.stat().st_size < 70_000
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in path.parent.iterdir())
     with opened(path) as journal:
-        journal.append([again := Credited(2, 2, 0, payload())])  # it takes a name that is free
+        journal.append([again := Credited(3, payload())])  # it takes a name that is free
         assert journal.read() == [*written[:-1], again, written[-1]]  # the secrets come last
 
 
@@ -137,7 +137,7 @@ def test_files_are_durable_with_their_names_before_a_record_names_them(
             patched.setattr(os, "fsync", synced)
             patched.setattr(journals, "_transaction", power_cut)
             with pytest.raises(JournalUnusable, match="the power is cut"):
-                journal.append([Began(1, payload()), Credited(1, 2, 0, payload())])
+                journal.append([Began(1, payload()), Credited(1, payload())])
         assert journal.read() == [Sealed()] and not payload_files(path)
 
 

@@ -40,9 +40,9 @@ TOPOLOGY = SETUP.session.topology(bytes.fromhex(SEED))
 def node(party: int = 0) -> Node:
     """Return a node whose state machine is one that only answers."""
     made_up: Any = Node(SETUP, IDENTITIES[party], Path("nowhere"), lambda: np.zeros(1))
-    made_up._loss_checker = LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), party)
+    made_up._loss_checker = LossChecker(SETUP, bytes.fromhex(SEED), party)
     made_up._log = SimpleNamespace(log_event=lambda event, **fields: None)
-    made_up._party = SimpleNamespace(stage="assessing")
+    made_up._party = party_at_its_end()
     checked: Node = made_up
     return checked
 
@@ -50,11 +50,18 @@ def node(party: int = 0) -> Node:
 def realized(*cohort: int) -> RealizedExecution:
     there = np.isin(np.arange(N), cohort)
     execution = inca.Execution(TOPOLOGY.schedule, SETUP.roster.terms.injection, cohort=there)
-    return RealizedExecution(execution, TOPOLOGY, ())
+    return RealizedExecution(execution, ())
 
 
 def result(*cohort: int) -> Result:
     return Result(np.array([1]), len(cohort) * WEIGHT, realized(*cohort), exact=True, beacon=bytes(32))
+
+
+def party_at_its_end(**end: Any) -> SimpleNamespace:
+    """What a node asks of its party when the session ends."""
+    finalization = SimpleNamespace(**{"result": None, "reason": "", "unfinished": False, "lie": None} | end)
+    ledger = SimpleNamespace(seed=bytes.fromhex(SEED), topology=TOPOLOGY)
+    return SimpleNamespace(outcome_known=True, finalization=finalization, ledger=ledger)
 
 
 def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:
@@ -75,7 +82,7 @@ def test_without_a_result_the_largest_loss_is_told() -> None:
     asked: Any = node()
     assert asked._final_loss(None) is None
     checks = [LossCheck(epsilon, (1,), 8.0, 3, True) for epsilon in (1.0, 9.0, 2.0)]
-    asked._loss_checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
+    asked._loss_checker.checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
     assert asked._final_loss(None) == checks[1]
 
 
@@ -85,7 +92,7 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
     ending: Any = node()
     ending._on_ended = told.append
     late_result = result(0, 1, 2)
-    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="", unfinished=False, lie=None)
+    ending._party = party_at_its_end()
     for outcome_known, so_far, expected in (
         (False, None, 0),
         (True, None, 1),
@@ -93,7 +100,7 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
         (True, late_result, 2),
         (True, late_result, 2),
     ):
-        ending._party.outcome_known, ending._party.result = outcome_known, so_far
+        ending._party.outcome_known, ending._party.finalization.result = outcome_known, so_far
         asyncio.run(ending._tell_end())
         assert len(told) == expected
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None
@@ -101,7 +108,7 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
 
 # --- the books never charge less than what was checked ----------------------------------------------------------------
 
-AGREED, CHECKED = SETUP.roster.terms.epsilon, LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), 0).realized
+AGREED, CHECKED = SETUP.roster.terms.epsilon, LossChecker(SETUP, bytes.fromhex(SEED), 0).realized
 LIE = Lie(3, (Item("deposit", 3, b"", b""), Item("key", 1, b"", b""), Item("digest", 1, b"", b"")))
 
 
@@ -112,8 +119,7 @@ def booked(folder: Path, ending: Any, **end: Any) -> BookedLoss:
     (place / "status.json").write_text('{"round": 3}')
     planned = {"event": "planned loss", "allowed": AGREED, "delta": SETUP.roster.terms.delta}
     (place / "log.jsonl").write_text(json.dumps(planned) + "\n" + '{"event": "round", "round": 1}\n')
-    fields: dict[str, Any] = {"outcome_known": True, "result": None, "reason": "", "unfinished": False, "lie": None}
-    ending._party = SimpleNamespace(**fields | end, ledger=SimpleNamespace(seed=bytes.fromhex(SEED), topology=TOPOLOGY))
+    ending._party = party_at_its_end(**end)
     ending._on_ended = lambda told: write_report(place, SETUP, 0, told)
     asyncio.run(ending._tell_end())
     (loss,) = booked_losses(folder)
@@ -154,14 +160,14 @@ def test_an_end_without_a_result_costs_what_was_agreed_whatever_was_checked(
 
 def test_a_loss_above_what_was_agreed_is_booked_though_there_is_no_result(tmp_path: Path) -> None:
     checked: Any = node()
-    checked._loss_checks = {frozenset({0, 1}): LossCheck(2.0 * AGREED, (1,), AGREED, 3, True)}
+    checked._loss_checker.checks = {frozenset({0, 1}): LossCheck(2.0 * AGREED, (1,), AGREED, 3, True)}
     assert booked(tmp_path, checked, unfinished=True).epsilon == 2.0 * AGREED
 
 
 def test_the_certificate_is_worked_out_when_the_result_is_there_and_while_others_are_served() -> None:
     """Whoever waits for the party need not wait for what only its own books need."""
     serving: Any = node()
-    serving._party = SimpleNamespace(outcome_known=True, result=None, reason="", unfinished=False, lie=None)
+    serving._party = party_at_its_end()
     may_end, told = threading.Event(), threading.Event()
 
     def slowly(end: SessionEnd) -> None:
@@ -184,7 +190,7 @@ def test_the_certificate_is_worked_out_when_the_result_is_there_and_while_others
 
 def test_a_report_that_cannot_be_written_stops_the_node() -> None:
     serving: Any = node()
-    serving._party = SimpleNamespace(outcome_known=True, result=None, reason="", unfinished=False, lie=None)
+    serving._party = party_at_its_end()
 
     def full(end: SessionEnd) -> None:
         raise OSError("no space left on device")
@@ -253,9 +259,10 @@ def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
 ) -> None:
     """In a sequence the next session comes, and then others are asked for the outcome."""
     made_up: Any = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1), NodeOptions(unfinished_until=7.0))
-    made_up._party = SimpleNamespace(outcome_known=outcome_known, unfinished=unfinished)
+    made_up._party = party_at_its_end(unfinished=unfinished)
+    made_up._party.outcome_known = outcome_known
     assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
-    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
+    made_up._options = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._options
     assert made_up._patience_ends == math.inf
 
 

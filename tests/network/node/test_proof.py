@@ -54,37 +54,39 @@ def room() -> Room:
 
 @pytest.fixture(scope="module")
 def proof(room: Room) -> Proof:
-    lie = room.parties[HONEST].lie
+    lie = room.parties[HONEST].finalization.lie
     assert lie is not None
     return proof_of(ROSTER, lie)
 
 
 def test_every_honest_party_has_a_proof_that_anyone_with_the_roster_can_check(room: Room, tmp_path: Path) -> None:
     for i, party in room.parties.items():
-        assert party.lie is not None and party.result is None
-        proof_of(ROSTER, party.lie).write(tmp_path / f"{i}.json")
+        assert party.finalization.lie is not None and party.result is None
+        proof_of(ROSTER, party.finalization.lie).write(tmp_path / f"{i}.json")
         read = Proof.read(tmp_path / f"{i}.json")
-        assert read == proof_of(ROSTER, party.lie) and read.liar == "clinic-d"
+        assert read == proof_of(ROSTER, party.finalization.lie) and read.liar == "clinic-d"
         assert read.sentence.startswith("clinic-d has signed a deposit that no honest party can deal: the keys of ")
         verify_proof(read, ROSTER)
 
 
 def test_a_report_comes_with_the_proof_and_names_the_liar(room: Room, tmp_path: Path) -> None:
     party = room.parties[HONEST]
-    document = write_report(tmp_path, SessionSetup(ROSTER), HONEST, SessionEnd(None, party.reason, lie=party.lie))
+    document = write_report(
+        tmp_path, SessionSetup(ROSTER), HONEST, SessionEnd(None, party.reason, lie=party.finalization.lie)
+    )
     assert document.estimate is None and document.reason.startswith("clinic-d has lied, which is proven")
     assert (tmp_path / "ended.json").exists()
     verify_proof(Proof.read(tmp_path / "proof.json"), ROSTER)
 
 
 def test_whoever_comes_back_has_the_same_proof(room: Room) -> None:
-    before = room.parties[HONEST].lie
+    before = room.parties[HONEST].finalization.lie
     again = SignedRoom(room.session)
     again.now = room.now
     again.journals = dict(room.journals)
     again.recover(HONEST)
     again.run(until=again.now + 60.0)
-    lie = again.parties[HONEST].lie
+    lie = again.parties[HONEST].finalization.lie
     assert lie is not None and before is not None and lie.party == before.party
     verify_proof(proof_of(ROSTER, lie), ROSTER)
 

@@ -24,7 +24,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node import report as report_module
 from inca.network.node.node import SessionEnd
-from inca.network.node.report import certificate_of, kept_result, report, write_report
+from inca.network.node.report import kept_result, report, write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution
@@ -48,7 +48,7 @@ def report_with(mean: Array, **changes: Any) -> ResultDocument:
 
 def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts: Any) -> RealizedExecution:
     execution = inca.Execution(topology.schedule, setup.roster.terms.injection, cohort=cohort, **parts)
-    return RealizedExecution(execution, topology, ())
+    return RealizedExecution(execution, ())
 
 
 def report_of(setup: SessionSetup, result: Result) -> ResultDocument:
@@ -110,7 +110,7 @@ def test_the_cohort_and_contradicting_parties_are_named() -> None:
     setup = SessionSetup(Roster("trial", terms(seed=SEED), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
     execution = realized_of(setup, topology, np.arange(4) != 2).execution
-    realized = RealizedExecution(execution, topology, (Contradiction(2, 3, 1, "acknowledged"),))
+    realized = RealizedExecution(execution, (Contradiction(2, 3, 1, "acknowledged"),))
     document = report_of(
         setup,
         Result(
@@ -133,7 +133,7 @@ def test_without_a_result_there_is_nothing_to_remark() -> None:
     setup = SessionSetup(Roster("trial", terms(), CARDS))
     end = SessionEnd(None, "too few were there")
     document = report(setup, 0, end, Path("not a folder"))
-    assert document.estimate is None and certificate_of(end) is None
+    assert document.estimate is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)
 

@@ -16,13 +16,12 @@ import inca
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.errors import InvalidInput
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import LossChecker
-from inca.network.node.rounding import added_mu, shares_offered
-from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
+from inca.network.node.session_setup import MIN_EXCESS, SessionSetup, added_mu
 from inca.privacy.gaussian import mu_for
 from inca.protocol.rounding import Rounding
 
@@ -65,7 +64,7 @@ class Session:
             before, now = now, now.copy()
             for i in range(n):
                 if t and self.sent(t - 1, i):
-                    part = int(share(before[i : i + 1], 1)[0])
+                    part = int(before[i]) // 2
                     now[i] -= part
                     now[self.receivers[t - 1, i]] += part
             for i in range(n):
@@ -220,10 +219,8 @@ def test_whole_changes_of_the_noise_hide_another_value_and_are_near_the_real_one
     added = added_mu(
         inca.NoiseLevels(independent=sigma_independent, cancelling=sigma_cancelling),
         rounds=rounds,
-        receivers=1,
         dimension=1,
         weights=[session.weight(i) for i in range(n)],
-        received=[0] * n,
     )
     assert whole_mu <= mu + added + 1e-6
 
@@ -283,7 +280,7 @@ def _least_value(session: Session, i: int, value: int, more: int) -> int:
 
 
 def setup(**changes: Any) -> SessionSetup:
-    terms: dict[str, Any] = {"rounds": 5, "receivers": 1, "schedule": "permutation"}
+    terms: dict[str, Any] = {"rounds": 5, "schedule": "permutation"}
     terms |= {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
     terms |= {"epsilon": 2.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.2}
     terms |= {"min_participants": 4, "start": 1_900_000_000.0, "period": 10.0, "max_clock_skew": 1.0}
@@ -322,7 +319,7 @@ def test_a_partys_own_loss_and_its_certificate_include_what_whole_numbers_add(
 ) -> None:
     session = setup(seed="ab" * 16)
     topology = session.session.topology(bytes.fromhex("ab" * 16))
-    checker = LossChecker(session, topology, bytes(32), party=3)
+    checker = LossChecker(session, bytes.fromhex("ab" * 16), party=3)
     execution = inca.Execution(topology.schedule, session.roster.terms.injection)
     coalition = tuple(checker.coalitions[0].tolist())
     mu = checker._losses(execution).exact(coalition)
@@ -350,22 +347,10 @@ def test_the_rounding_of_a_session_is_what_the_proof_says() -> None:
     assert actual.mu_added == pytest.approx(expected.mu_added) and actual.excess == pytest.approx(expected.excess)
 
 
-def test_with_several_receivers_what_comes_in_counts() -> None:
-    levels = inca.NoiseLevels(independent=2.0**20, cancelling=2.0**22)
-    few, many = (
-        added_mu(levels, rounds=4, receivers=2, dimension=1, weights=[1.0], received=[shares]) for shares in (4, 40)
-    )
-    e = 1 + 40
-    assert many == pytest.approx(math.hypot(2 * (5 + 2 * e) / 2**22, (e + 1) / 2**20)) and many > 4 * few
-    presence = inca.Presence.explicit([[1, 1, 1], [1, 0, 1]])
-    absent = inca.Execution(inca.ExplicitSchedule([[[1], [2], [1]]]), inca.incremental_injection(1), presence)
-    assert shares_offered(absent).tolist() == [0, 2, 1]  # also those that could not be delivered
-
-
 def test_a_party_that_has_injected_half_of_its_value_has_half_as_much_noise_to_hide_a_step() -> None:
     """By the definition: the changes of all noise, each in its own standard deviations, as one vector."""
     levels, weights = inca.NoiseLevels(independent=2.0**20, cancelling=2.0**22), [1.0, 0.5, 0.25]
-    added = added_mu(levels, rounds=3, receivers=1, dimension=5, weights=weights, received=[3, 3, 3])
+    added = added_mu(levels, rounds=3, dimension=5, weights=weights)
     of_masks, of_own = [8 / 2**22] * 3, [3 / weight / 2**20 for weight in weights]
     changes = np.array([[own, *of_masks] for own in of_own for _ in range(5)])
     assert added == pytest.approx(float(np.linalg.norm(changes)))

@@ -230,7 +230,7 @@ def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, periods: floa
         # A party may offer anything that the schedule has: an offer that happens to fit would be its own word today.
         match decode(frame):
             case Offer(round=t):
-                return receivers[t][replayer][0] != peer
+                return receivers[t][replayer] != peer
             case message:
                 return isinstance(message, Items)
 

@@ -112,9 +112,9 @@ class Fuzz:
     def message(self) -> Message:
         rng = self.rng
         choices: tuple[Callable[[], Message], ...] = (
-            lambda: Offer(self.count(), self.count(), self.payload(), rng.randbytes(64)),
-            lambda: Ack(self.count(), self.count()),
-            lambda: Voided(self.count(), self.count()),
+            lambda: Offer(self.count(), self.payload(), rng.randbytes(64)),
+            lambda: Ack(self.count()),
+            lambda: Voided(self.count()),
             lambda: Nudge(self.count()),
             lambda: Skipped(self.count()),
             Goodbye,
@@ -140,9 +140,7 @@ class Fuzz:
         return Lock(self.ballot(), self.proposal(), self.contents())
 
     def proof(self) -> OfferProof:
-        return OfferProof(
-            self.count(), self.count(), self.rng.randbytes(8), self.rng.randbytes(32), self.rng.randbytes(64)
-        )
+        return OfferProof(self.count(), self.rng.randbytes(8), self.rng.randbytes(32), self.rng.randbytes(64))
 
     def item_proof(self) -> ItemProof:
         return ItemProof(self.kind(), self.rng.randbytes(32), self.rng.randbytes(64))
@@ -181,8 +179,8 @@ class Fuzz:
 
     def account(self) -> Account:
         rounds = [self.count() for _ in range(self.rng.randint(0, 3))]
-        credited = [(self.count(), self.count(), self.count()) for _ in range(self.rng.randint(0, 2))]
-        return Account(rounds, [[self.count()] for _ in rounds], credited)
+        credited = [self.count() for _ in range(self.rng.randint(0, 2))]
+        return Account(rounds, [self.count() for _ in rounds], credited)
 
 
 async def fuzz(rogue: Rogue, me: int, source: Fuzz) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.cut_links import EightProcesses, N
+from inca.network.node.node import NodeOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_time]
 
@@ -25,7 +26,7 @@ def test_late_parties_join_by_their_operators_word(cluster: EightProcesses, late
     cluster.start_all(range(6))
     time.sleep(max(0.0, cluster.terms.start + 1.5 - time.time()))
     for i in late:
-        cluster.start(i, first_start=True)
+        cluster.start(i, NodeOptions(first_start=True))
     there = [*range(6), *late]
     assert cluster.finish() == there
     result = cluster.result(0)
@@ -42,7 +43,7 @@ def test_who_comes_back_after_all_have_ended_gets_the_result_from_one_that_serve
     cluster.kill(7)
     assert set(cluster.finish()) >= set(range(7))
     before = cluster.session_folder(3).joinpath("result.json").read_text()
-    cluster.start(3, serve_s=60.0)
+    cluster.start(3, NodeOptions(serve_s=60.0))
     cluster.start(7)
     cluster.processes[7].join(60.0)
     assert cluster.result(7)["estimate"] == cluster.result(0)["estimate"] is not None

@@ -66,10 +66,13 @@ def delivered_messages(parties: TwelveParties, result: Result) -> DeliveredMessa
     journals = {i: records(parties, i) for i in range(N)}
     ledgers = {i: parties.ledger(i) for i in range(N)}
     cohort = result.realized.cohort
-    received = [key for member in cohort for key in ledgers[member].received]
-    credited = {i: {(t, slot) for t, sender, slot in received if sender == i} for i in range(N)}
+    topology = ledgers[0].topology
+    assert topology is not None
+    senders = topology.senders
+    received = [(t, senders[t][member]) for member in cohort for t in ledgers[member].received]
+    credited = {i: {t for t, sender in received if sender == i} for i in range(N)}
     opened = {i: (cohort, credited[i]) for i in cohort}
-    return DeliveredMessages(parties.setup.session, result.realized.intended, journals, opened)
+    return DeliveredMessages(parties.setup.session, topology, journals, opened)
 
 
 def drawn_levels(setup: SessionSetup, weights: list[float]) -> NoiseLevels:

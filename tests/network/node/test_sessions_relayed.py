@@ -30,7 +30,7 @@ class Relayed(LocalCluster):
 
     @classmethod
     def agree(cls, folder: Path, min_round_s: float = 0.0, **more: Any) -> Relayed:
-        fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "circle"}
+        fields: dict[str, Any] = {"rounds": 3, "schedule": "circle"}
         fields |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 2, "lower": 0.0, "upper": 1.0}
         fields |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.1, "sigma_together": 1.0}
         fields |= {"min_participants": 4, "period": allowance() * PERIOD_S, "max_clock_skew": 0.5}

@@ -34,7 +34,7 @@ class Mortals(LocalCluster):
 
     @classmethod
     def agree(cls, folder: Path, parties: int) -> Mortals:
-        fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "circle"}
+        fields: dict[str, Any] = {"rounds": 3, "schedule": "circle"}
         fields |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 2, "lower": 0.0, "upper": 1.0}
         fields |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.1}
         fields |= {"min_participants": parties - 1, "period": allowance() * PERIOD_S, "max_clock_skew": 0.5}
@@ -50,7 +50,7 @@ class Mortals(LocalCluster):
         session = self.setup.session
         identity = Identity.read(self.party_folder(0))
         watching = Party(session, 0, sign=identity.sign, verify=lambda *_: True, rng=random.Random(0))
-        order = watching._components.consensus.order
+        order = watching.consensus.order
         staying, mortal = order[: len(order) - dying], order[len(order) - dying :]
         for i in order:
             self.start(i, dies_after_commit=i in mortal)

@@ -54,13 +54,12 @@ class CheckingRoom(Room):
 
     def __init__(self, setup: SessionSetup) -> None:
         super().__init__(replace(setup.session, start=START, period=1.0, min_round_duration=0.4))
-        topology = setup.session.topology(bytes(32))
-        self.checkers = [LossChecker(setup, topology, bytes(32), i) for i in range(N)]
+        self.checkers = [LossChecker(setup, bytes(32), i) for i in range(N)]
         self.checks: dict[tuple[int, frozenset[int]], LossCheck] = {}
 
     def perform(self, i: int, effects: Effects) -> None:
         if effects.plan:
-            self.plans_refused[i] = self.checkers[i].planned().refusal
+            self.plans_refused[i] = self.checkers[i].planned.refusal
         if (realized := effects.assess) is not None:
             check = self.checks[i, realized.cohort] = self.checkers[i].realized(realized)
             self.refusals[i] = check.refusal
@@ -127,5 +126,5 @@ def test_whoever_is_away_or_leaves_all_who_stay_deposit_and_top_up_alike(
     final = [room.checks[i, result.realized.cohort] for i in cohort]
     assert all(check.coalition is None for check in final)
     assert max(check.epsilon for check in final) > 0.99 * final[0].allowed
-    bare = LossChecker(setup_of(together=0.0), result.realized.intended, bytes(32), min(cohort))
+    bare = LossChecker(setup_of(together=0.0), bytes(32), min(cohort))
     assert (bare.realized(result.realized).coalition is None) is (expected == 0)

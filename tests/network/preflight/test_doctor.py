@@ -110,7 +110,7 @@ def test_a_fine_peer_and_absent_ones(four: FourParties) -> None:
         assert (cleo.level, cleo.state, cleo.fault) == ("note", "not there", THEIRS)
         assert f"127.0.0.1:{four.ports[2]}" in cleo.text
         assert check(diagnosis, "address").text == f"listens on 127.0.0.1:{four.ports[0]}"
-        assert check(diagnosis, "period").level == "fine" and check(diagnosis, "start").text == "in 1 h 0 min"
+        assert check(diagnosis, "period").level == "fine" and check(diagnosis, "start").text.startswith("in 1 h ")
 
     run(work())
 

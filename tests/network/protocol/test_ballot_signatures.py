@@ -24,15 +24,15 @@ def of(party: int, **changes: Any) -> BallotSignatures:
 
 
 def votes(*parties: int, instance: int = 0, ballot: int = 7, proposal: Proposal = PROPOSAL) -> list[tuple[int, bytes]]:
-    return [(party, of(party).vote(instance, ballot, proposal.hash)) for party in parties]
+    return [(party, of(party).sign("vote", instance, ballot, proposal.hash)) for party in parties]
 
 
 def acceptances(*parties: int) -> list[tuple[int, bytes]]:
-    return [(party, of(party).acceptance(0, 7, PROPOSAL.hash)) for party in parties]
+    return [(party, of(party).sign("accept", 0, 7, PROPOSAL.hash)) for party in parties]
 
 
 def promises(*parties: int, ballot: int = 9, locked: int = 0) -> list[tuple[int, int, bytes]]:
-    return [(party, locked, of(party).promise(0, ballot, locked)) for party in parties]
+    return [(party, locked, of(party).sign("promise", 0, ballot, locked)) for party in parties]
 
 
 def test_the_text_is_that_of_the_docs() -> None:
@@ -44,9 +44,9 @@ def test_the_text_is_that_of_the_docs() -> None:
         return b""
 
     signatures = BallotSignatures(FIVE, 1, keep, verify)
-    signatures.promise(2, 7, 5)
-    signatures.vote(2, 7, PROPOSAL.hash)
-    signatures.acceptance(2, 7, PROPOSAL.hash)
+    signatures.sign("promise", 2, 7, 5)
+    signatures.sign("vote", 2, 7, PROPOSAL.hash)
+    signatures.sign("accept", 2, 7, PROPOSAL.hash)
     where = FIVE.id + bytes([2, 0, 0, 0]) + bytes([7, 0, 0, 0, 0, 0, 0, 0])
     about = [bytes([5, 0, 0, 0, 0, 0, 0, 0]), PROPOSAL.hash, PROPOSAL.hash]
     labels = [b"inca-promise/2", b"inca-vote/2", b"inca-accept/2"]
@@ -54,14 +54,18 @@ def test_the_text_is_that_of_the_docs() -> None:
 
 
 def test_a_word_is_about_one_party_session_decision_ballot_and_proposal() -> None:
-    vote = of(1).vote(2, 7, PROPOSAL.hash)
-    assert of(0).voted(1, 2, 7, PROPOSAL.hash, vote)
-    assert not of(0).voted(2, 2, 7, PROPOSAL.hash, vote) and not of(0).voted(1, 3, 7, PROPOSAL.hash, vote)
-    assert not of(0).voted(1, 2, 8, PROPOSAL.hash, vote) and not of(0).voted(1, 2, 7, OTHER.hash, vote)
-    assert not of(0).accepted(1, 2, 7, PROPOSAL.hash, vote)
-    assert not of(0, id=b"2" * 32).voted(1, 2, 7, PROPOSAL.hash, vote)
+    vote = of(1).sign("vote", 2, 7, PROPOSAL.hash)
+    assert of(0).signed(1, vote, "vote", 2, 7, PROPOSAL.hash)
+    assert not of(0).signed(2, vote, "vote", 2, 7, PROPOSAL.hash) and not of(0).signed(
+        1, vote, "vote", 3, 7, PROPOSAL.hash
+    )
+    assert not of(0).signed(1, vote, "vote", 2, 8, PROPOSAL.hash) and not of(0).signed(
+        1, vote, "vote", 2, 7, OTHER.hash
+    )
+    assert not of(0).signed(1, vote, "accept", 2, 7, PROPOSAL.hash)
+    assert not of(0, id=b"2" * 32).signed(1, vote, "vote", 2, 7, PROPOSAL.hash)
     for stranger in (-1, 5):
-        assert not of(0).voted(stranger, 2, 7, PROPOSAL.hash, sign(255)(b""))
+        assert not of(0).signed(stranger, sign(255)(b""), "vote", 2, 7, PROPOSAL.hash)
 
 
 def refused(parties: tuple[int, ...]) -> bool:
@@ -111,7 +115,7 @@ def test_every_signature_of_a_quorum_counts(place: int) -> None:
 
 def test_a_promise_shows_an_earlier_lock_that_is_one() -> None:
     def promise(lock: Lock | None, locked: int) -> Promise:
-        return Promise(0, 9, lock, of(1).promise(0, 9, locked))
+        return Promise(0, 9, lock, of(1).sign("promise", 0, 9, locked))
 
     of(0).check_promise(1, promise(None, 0))
     of(0).check_promise(1, promise(Lock(7, PROPOSAL, votes(0, 1, 2, 3)), 7))
@@ -151,14 +155,16 @@ def test_a_signature_is_verified_once_but_never_taken_for_another() -> None:
     for _ in range(3):
         signatures.check_lock(0, Lock(7, PROPOSAL, votes(0, 1, 2, 3)))
     assert sorted(party for party, _ in checked) == [0, 1, 2, 3] and set(checked.values()) == {1}
-    vote = of(1).vote(0, 7, PROPOSAL.hash)
+    vote = of(1).sign("vote", 0, 7, PROPOSAL.hash)
     for _ in range(2):
-        assert not signatures.voted(1, 0, 7, PROPOSAL.hash, vote[:-1] + b"?")  # nor is a refusal remembered as valid
-        assert not signatures.voted(2, 0, 7, PROPOSAL.hash, vote)
+        assert not signatures.signed(
+            1, vote[:-1] + b"?", "vote", 0, 7, PROPOSAL.hash
+        )  # nor is a refusal remembered as valid
+        assert not signatures.signed(2, vote, "vote", 0, 7, PROPOSAL.hash)
 
 
 def test_a_member_that_signs_without_end_does_not_fill_the_memory() -> None:
     signatures = of(0)
     for ballot in range(1000):
-        assert signatures.voted(1, 0, ballot, PROPOSAL.hash, of(1).vote(0, ballot, PROPOSAL.hash))
+        assert signatures.signed(1, of(1).sign("vote", 0, ballot, PROPOSAL.hash), "vote", 0, ballot, PROPOSAL.hash)
         assert 1 <= len(signatures._valid) <= 8 * FIVE.parties

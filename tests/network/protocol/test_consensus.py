@@ -89,7 +89,7 @@ class Trial:
         if not node.decided and self.nodes[i] is node:
             # It talks about items, too: whom it waits for may have what it lacks.
             if self.now > self.healed or self.rng.random() < 0.1:
-                self.post(i, self.rng.choice(sorted(node.context.others)), node.context.have())
+                self.post(i, self.rng.choice(sorted(node.context.others)), node.context.signed_items.have())
             later = max(self.now + 0.01, min(node.consensus.wakeup, self.now + 0.1))
             self.at(later, self.tick, i, incarnation)
 

@@ -140,7 +140,7 @@ def test_a_proposal_must_be_the_one_of_the_latest_lock() -> None:
     hidden = [(party, 0, signature) for party, _, signature in follows.promises]
     repeated = [*follows.promises[:2], follows.promises[0]]
     foreign = [*follows.promises[:2], (N, 0, b"")]
-    others = [(party, locked, signer(party).promise(0, OLD, locked)) for party, locked, _ in follows.promises]
+    others = [(party, locked, signer(party).sign("promise", 0, OLD, locked)) for party, locked, _ in follows.promises]
     for promises in (hidden, repeated, foreign, others, follows.promises[:2], []):
         with pytest.raises(InvalidPeerMessage, match="a proposal must show the promises of at least 3 parties"):
             node().handle(0.0, LAST, msgspec.structs.replace(follows, promises=promises))
@@ -200,7 +200,7 @@ def test_a_proposer_follows_the_latest_lock_it_hears_of() -> None:
         ballot,
         newer.proposal,
         [
-            (party, held, signer(party).promise(0, ballot, held))
+            (party, held, signer(party).sign("promise", 0, ballot, held))
             for party, held in ((0, 0), (1, older.ballot), (2, newer.ballot))
         ],
         newer.votes,
@@ -376,7 +376,7 @@ def deciding_commit() -> tuple[Node, list[Item], Proposal]:
 
 def test_whoever_lacks_deposits_that_a_commit_names_asks_its_proposer_for_them() -> None:
     """And neither votes nor accepts before it holds them, with the sealed bytes."""
-    votes = [(one, signer(one).vote(1, N, deciding_commit()[2].hash)) for one in (0, 1, 2)]
+    votes = [(one, signer(one).sign("vote", 1, N, deciding_commit()[2].hash)) for one in (0, 1, 2)]
     for is_lock in (False, True):
         party, deposits, commit = deciding_commit()
         message = Accept(1, Lock(N, commit, votes)) if is_lock else Propose(1, N, commit, [], [])

@@ -54,7 +54,7 @@ def variants() -> Iterator[tuple[Proposal, Items]]:
     """Different digests of party 1, each with a cohort that names it."""
     signs = foreign(SESSION, 1)
     for number in range(1, 200):
-        fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
+        fates = [number >> (2 * t) & 3 for t in range(SESSION.rounds)]
         item = signs.sign(
             "digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32), keys_of(1))
         )

@@ -25,7 +25,6 @@ def session_of(parties: int, seed: int = 1) -> SessionConfig:
         random_session(rng),
         parties=parties,
         rounds=4,
-        receivers=1,
         schedule="permutation",
         min_participants=parties // 4,
         seed=rng.randbytes(32),
@@ -83,7 +82,7 @@ def test_the_result_has_the_execution_that_was_assessed() -> None:
     network.run()
     network.check_end()
     for party in network.survivors.values():
-        assert party.result is not None and party.result.realized is party._components.finalization.realized
+        assert party.result is not None and party.result.realized is party.finalization.realized
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_after_an_end_without_commit_nobody_keeps_a_secret(step: str) -> None:
     assert not room.results and all(party.stage == "over" for party in room.parties.values())
     for i, party in room.parties.items():
         assert not states(room, i) and room.journals[i][-1] == Erased() and party.ledger.secrets is None
-        assert not shows_key(room, i) and not party.unfinished
+        assert not shows_key(room, i) and not party.finalization.unfinished
 
 
 @pytest.mark.parametrize("stage", ["rounds", "digests", "agreeing"])
@@ -75,7 +75,7 @@ def test_whoever_leaves_keeps_no_secret(stage: str) -> None:
     room = Room(PACED)
     room.drops = stuck("cohort")
     room.open().at_stage(2, stage)
-    room.perform(2, room.parties[2].leave(room.now, "enough"))
+    room.leave(2, "enough")
     assert not states(room, 2) and room.journals[2][-1] == Erased()
 
 
@@ -111,7 +111,7 @@ def test_whoever_has_accepted_commit_keeps_its_secrets_and_waits_until_it_knows_
     room = in_doubt(Room(PACED)).run(until=START + 30.0)
     for i, party in room.parties.items():
         assert any(isinstance(r, Accepted) and r.lock.proposal.step == "commit" for r in room.journals[i])
-        assert party.stage == "serving" and party.unfinished and not party.finished
+        assert party.stage == "serving" and party.finalization.unfinished and not party.finished
         assert states(room, i) == [Secret(0, secrets_of(i).state)] and not shows_key(room, i)
         assert "does not know whether that was decided" in party.reason
 
@@ -127,4 +127,4 @@ def test_once_it_can_be_known_again_there_is_a_result(restarted: bool) -> None:
             room.recover(i)
     room.run(until=START + 60.0)
     assert room.check().realized.cohort == set(range(N)) and len(room.results) == N
-    assert all(party.stage == "over" and not party.unfinished for party in room.parties.values())
+    assert all(party.stage == "over" and not party.finalization.unfinished for party in room.parties.values())

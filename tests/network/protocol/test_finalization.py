@@ -32,7 +32,7 @@ from helpers.ledgers import SESSION, fresh
 from helpers.trustee_keys import in_common, secrets_of
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon_commitment
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.finalization import Finalization, injected_weight
+from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Item, Lock, Proposal, pack, unpack
 from inca.network.protocol.opening.cohort_keys import COHORTS, proves
 from inca.network.protocol.opening.deposits import Deposit
@@ -123,8 +123,8 @@ def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said
 
 def test_a_deposit_takes_back_what_nobody_of_the_cohort_has_credited_and_nothing_else() -> None:
     session = replace(SESSION, schedule="permutation")
-    receiver = session.topology(bytes(32)).receivers[1][0][0]
-    others = [digest(party, credited=[(1, 0, 0)] if party == receiver else []) for party in range(1, N)]
+    receiver = session.topology(bytes(32)).receivers[1][0]
+    others = [digest(party, credited=[1] if party == receiver else []) for party in range(1, N)]
     finalization, context, cohort = in_cohort(session, others)
     answer(finalization)
     message = opened_by(cohort, context.ledger.own_items["deposit", 0], (1, 2, 3))
@@ -184,7 +184,7 @@ def test_whoever_is_not_in_the_cohort_says_nothing_and_shows_no_key() -> None:
 
 def test_whoever_has_erased_its_secrets_refuses() -> None:
     finalization, context, _ = in_cohort()
-    context.erase()
+    context.record(Erased())
     answer(finalization)
     assert read(context.ledger.own_items["refusal", 0], Refusal).reason == "its secrets for this cohort are erased"
 
@@ -370,8 +370,8 @@ def test_deposits_are_opened_by_as_many_keys_as_the_threshold_and_by_no_fewer(ke
         context.signed_items.take(key(party))
     threshold = 3
     assert context.trustees(range(N)).threshold == threshold
-    assert finalization.keys_lacking == max(0, threshold - 1 - keys)
-    assert finalization.missing_keys == (set(range(keys + 1, N)) if finalization.keys_lacking else set())
+    assert finalization.keys == (1 + keys, threshold)
+    assert finalization.missing_keys == (set(range(keys + 1, N)) if 1 + keys < threshold else set())
     assert finalization.open() is (1 + keys >= threshold)
     assert (finalization.result is not None) is finalization.opened is not finalization.unfinished
     assert not finalization.open()  # once
@@ -481,7 +481,7 @@ def test_a_weight_that_is_not_what_the_cohort_injected_is_not_exact() -> None:
 
 def test_what_a_cohort_injects_follows_from_the_rounds_it_was_there() -> None:
     absent = [digest(1), digest(2, [1, 4]), digest(3)]
-    injected = injected_weight(2, SESSION.pieces)
+    injected = 3 * WEIGHT // SESSION.pieces  # in round 0, and in two more
     assert 0 < injected < WEIGHT
     for weight, exact in ((injected, True), (WEIGHT, False)):
         finalization, *_ = opened({2: (20, -2, weight)}, absent)
@@ -491,7 +491,7 @@ def test_what_a_cohort_injects_follows_from_the_rounds_it_was_there() -> None:
 def transfer(sender: int) -> tuple[int, int]:
     """A round and a receiver that the schedule has for a sender, neither of them party 0."""
     topology = SESSION.topology(bytes(32))
-    return next((t, j) for t in range(1, LAST + 1) for j in topology.receivers[t][sender] if j not in (0, sender))
+    return next((t, j) for t in range(1, LAST + 1) if (j := topology.receivers[t][sender]) != 0)
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_accounts_that_contradict_each_other_are_named_and_the_result_is_not_exa
     t, receiver = transfer(1)
     digests = {party: digest(party) for party in (1, 2, 3)}
     digests[1] = digest(1, fates={t: fate})
-    digests[receiver] = digest(receiver, credited=[(t, 1, 0)] if credited else [])
+    digests[receiver] = digest(receiver, credited=[t] if credited else [])
     finalization, *_ = opened({}, digests.values())
     assert finalization.result is not None
     named = () if claim is None else (Contradiction(t, 1, receiver, claim),)
@@ -569,7 +569,7 @@ def test_the_proof_of_a_lie_convinces_whoever_checks_it_and_names_nobody_else() 
     assert sum(map(len, by_kind.values())) == len(finalization.lie.evidence)
     (convicting,), keys = by_kind["deposit"], {shown.party: read(shown, Key).private for shown in by_kind["key"]}
     assert convicting.party == 2 and keys.keys() == {0, 1, 3}
-    assert all(context.signed_items.signed_by_owner(one) for one in finalization.lie.evidence)
+    assert all(context.signed_items.proves(one.party, one.proof) for one in finalization.lie.evidence)
     named = proposal("cohort", by_kind["digest"])
     assert read(convicting, Deposit).hash == named.hash and named.parties == set(range(N))
     for told in by_kind["digest"]:

@@ -86,7 +86,7 @@ class LiarRoom(Room):
         party = next(party for party in self.parties.values() if party.ledger.cohort)
         cohort, number = party.ledger.cohort, party.ledger.cohorts - 1
         assert cohort is not None
-        digests = party.signed_items.bodies("digest", Digest)
+        digests = {item.party: read(item, Digest) for item in party.signed_items.by_kind["digest"].values()}
         trustees = trustees_of(self.session, cohort.parties, party.ledger.seed or b"")
         publics = {trustee: digests[trustee].keys[number] for trustee in trustees.members}
         return Dealing(self.session.id, number, cohort.hash, self.liar, publics, trustees.threshold)
@@ -94,7 +94,7 @@ class LiarRoom(Room):
     def nobody_honest_is_named(self) -> None:
         blamed = {peer for blamer, peer in self.blamed if blamer != self.liar}
         assert blamed <= {self.liar}, f"{blamed - {self.liar}} are blamed"
-        assert {party.lie.party for party in self.honest.values() if party.lie} <= {self.liar}
+        assert {party.finalization.lie.party for party in self.honest.values() if party.finalization.lie} <= {self.liar}
 
     def ends_with_one_result(self, *, without: frozenset[int] = frozenset()) -> frozenset[int]:
         """All honest parties hold one exact result, of all of them; return whose."""
@@ -109,13 +109,13 @@ class LiarRoom(Room):
         self.nobody_honest_is_named()
         assert not set(self.results) - {self.liar}
         for party in self.honest.values():
-            assert f"party {self.liar} has lied, which is proven" in party.reason and party.lie is not None
-            proven(self, party.lie)
+            assert f"party {self.liar} has lied, which is proven" in party.reason and party.finalization.lie is not None
+            proven(self, party.finalization.lie)
 
 
 def order(session: SessionConfig = PACED) -> list[int]:
     """In which order the parties have their turns."""
-    return Room(session).make(0)._components.consensus.order
+    return Room(session).make(0).consensus.order
 
 
 PLACES = pytest.mark.parametrize("liar", [order()[0], order()[-1]], ids=["first", "last"])
@@ -350,7 +350,7 @@ def proven(room: LiarRoom, lie: Lie) -> None:
     """Whoever knows the session and is shown the evidence can tell, and there are signatures on all of it."""
     by_kind: dict[str, dict[int, Item]] = {}
     for item in lie.evidence:
-        assert foreign(room.session, 0).signed_by_owner(item)
+        assert foreign(room.session, 0).proves(item.party, item.proof)
         by_kind.setdefault(item.kind, {})[item.party] = item
     assert set(by_kind) == {"deposit", "key", "digest"} and set(by_kind["deposit"]) == {room.liar}
     dealing, (deposit,) = room.dealing(), by_kind["deposit"].values()
@@ -445,7 +445,7 @@ def test_a_final_message_of_impossible_numbers_gives_no_result_and_names_nobody(
     ledger = room.parties[liar].ledger
     settled = ledger.settled
 
-    def huge(cohort: frozenset[int], credited: set[tuple[int, int]]) -> np.ndarray:
+    def huge(cohort: frozenset[int], credited: set[int]) -> np.ndarray:
         message = settled(cohort, credited)
         if numbers != "weight":
             message[:-1] = size
@@ -457,7 +457,7 @@ def test_a_final_message_of_impossible_numbers_gives_no_result_and_names_nobody(
     room.run()
     room.nobody_honest_is_named()
     for party in room.honest.values():
-        assert party.result is None and party.lie is None and party.stage == "over"
+        assert party.result is None and party.finalization.lie is None and party.stage == "over"
         assert "someone has lied, and nobody can tell who" in party.reason
 
 
@@ -499,7 +499,7 @@ def test_a_key_before_the_decision_is_kept_not_passed_on_and_the_decision_asked_
     assert items._early["key", liar] == key and not items.by_kind["key"]
     room.perform_assessments = True
     for i, party in list(room.parties.items()):
-        room.perform(i, party.assessed(room.now, ""))
+        room.perform(i, party.assessed(room.now, "", party.finalization.realized))
     for peer, message in room.said[said:]:
         assert not (peer == victim and isinstance(message, Items) and key in message.items)
         if items.public_keys:

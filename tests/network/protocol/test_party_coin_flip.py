@@ -85,11 +85,11 @@ def test_an_offer_that_comes_before_the_seed_is_known_is_kept() -> None:
     party = room.open().parties[1]
     assert party.ledger.topology is None
     for t in (1, 2):
-        assert not party.receive(room.now, 0, offer_of(room, t, 0, 0, to=1)).log_events
-    assert list(party._components.transfers._early) == [(2, 0, 0)]
-    for t, slot in ((0, 0), (COIN_FLIP.rounds + 1, 0), (1, COIN_FLIP.receivers)):
-        assert party.receive(room.now, 0, offer_of(room, t, 0, slot, to=1)).log_events
-    assert list(party._components.transfers._early) == [(2, 0, 0)]
+        assert not party.receive(room.now, 0, offer_of(room, t, 0, to=1)).log_events
+    assert list(party.transfers._early) == [(2, 0)]
+    for t in (0, COIN_FLIP.rounds + 1):
+        assert party.receive(room.now, 0, offer_of(room, t, 0, to=1)).log_events
+    assert list(party.transfers._early) == [(2, 0)]
 
 
 # --- a party that commits twice ---------------------------------------------------------------------------------------

@@ -82,9 +82,9 @@ def test_whoever_speaks_again_after_a_goodbye_is_there_again() -> None:
     room = Room(PACED).open().run(until=START + 0.2)
     party = room.parties[0]
     room.hand(2, 0, Goodbye())
-    assert party._context.gone == {2}
-    room.hand(2, 0, Ack(1, 0))
-    assert not party._context.gone
+    assert party.context.gone == {2}
+    room.hand(2, 0, Ack(1))
+    assert not party.context.gone
 
 
 def test_an_offer_that_follows_a_goodbye_harms_nobody() -> None:

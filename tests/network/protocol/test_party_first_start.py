@@ -104,7 +104,7 @@ def test_a_false_word_is_refused_by_whoever_has_seen_the_party() -> None:
     room.journals[3] = []
     room.open(3, first_start=True)
     room.run()
-    party, witness = room.parties[3], SLOW.topology(b"p" * 32).receivers[1][3][0]
+    party, witness = room.parties[3], SLOW.topology(b"p" * 32).receivers[1][3]
     assert party.stage == "left" and not begun(room, 3)
     assert [type(record) for record in room.journals[3][-2:]] == [Left, Erased]
     assert party.reason.startswith("this is not its first start in this session, and its journal is lost: ")
@@ -121,7 +121,7 @@ def test_a_word_for_a_party_that_is_in_time_or_has_its_journal_changes_nothing()
         return room.run()
 
     with_word, without = hold(first_start=True), hold(first_start=False)
-    assert with_word.journals == without.journals and not with_word.parties[1]._components.joining.vouched
+    assert with_word.journals == without.journals and not with_word.parties[1].joining.vouched
     assert [(i, encode(message)) for i, message in with_word.said] == [(i, encode(m)) for i, m in without.said]
 
 
@@ -183,5 +183,5 @@ def test_a_word_for_a_late_party_makes_it_one_that_came_in_time_until_its_balanc
     assert ledger.round == 1
     sealed = fresh(SESSION, late=True)
     sealed.apply(Sealed())
-    with pytest.raises(CorruptJournal, match="a word for a party that has joined"):
+    with pytest.raises(CorruptJournal, match="a party that joins late and has joined"):
         sealed.apply(Vouched())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from helpers.ledgers import receiver_of
 from helpers.parties import PACED, START, N, Room
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import (
@@ -39,7 +40,7 @@ def test_a_nudge_has_the_same_offer_made_again_after_a_restart() -> None:
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    receiver = receiver_of(room.parties[1].ledger, 1)
     first = [message for i, message in room.said if i == 1 and isinstance(message, Offer)]
     assert not offers_in(room.parties[1].receive(room.now, receiver, Nudge(1)), receiver)
     room.kill(1)
@@ -55,8 +56,8 @@ def test_whoever_waits_for_an_offer_nudges_its_sender() -> None:
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.3)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
-    assert (receiver, Nudge(1)) in room.said and room.parties[receiver]._components.transfers.awaited()
+    receiver = receiver_of(room.parties[1].ledger, 1)
+    assert (receiver, Nudge(1)) in room.said and room.parties[receiver].transfers.awaited()
     assert all(i == receiver for i, message in room.said if isinstance(message, Nudge))
 
 
@@ -76,8 +77,8 @@ def test_a_nudge_about_a_round_that_was_missed_is_answered() -> None:
 def test_a_share_that_was_taken_back_is_not_offered_again() -> None:
     room = Room(PACED)
     room.open().run(until=START + 0.01)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
-    assert room.parties[1].ledger.outbox[1, 0].fate == ACKED
+    receiver = receiver_of(room.parties[1].ledger, 1)
+    assert room.parties[1].ledger.fates[1] == ACKED
     effects = room.parties[1].receive(room.now, receiver, Nudge(1))
     assert not offers_in(effects, receiver) and skips_in(effects, receiver) == [Skipped(1)]
 
@@ -97,21 +98,21 @@ def test_nobody_waits_for_an_offer_that_was_skipped_and_yet_takes_it() -> None:
     room = Room(session)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    receiver = receiver_of(room.parties[1].ledger, 1)
     waiting = room.parties[receiver]
-    assert waiting.ledger.round == 1 and waiting._components.transfers.awaited()
+    assert waiting.ledger.round == 1 and waiting.transfers.awaited()
     for other in set(range(N)) - {receiver, 1}:
         room.hand(other, receiver, Skipped(1))  # it does not speak for party 1
-    assert waiting._components.transfers.awaited()
+    assert waiting.transfers.awaited()
     room.hand(1, receiver, Skipped(2))  # another round
-    assert waiting._components.transfers.awaited() and waiting.ledger.round == 1
+    assert waiting.transfers.awaited() and waiting.ledger.round == 1
     sent = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
     again = Room(replace(session, min_round_duration=0.4))
     again.drops = room.drops
     again.open().run(until=START + 0.01)
     effects = again.hand(1, receiver, Skipped(1))
-    assert not effects.records and not again.parties[receiver]._components.transfers._owing()
-    assert (1, Ack(1, 0)) in again.hand(1, receiver, sent).sends  # a hint: the offer came all the same
+    assert not effects.records and not again.parties[receiver].transfers._owing()
+    assert (1, Ack(1)) in again.hand(1, receiver, sent).sends  # a hint: the offer came all the same
     room.hand(1, receiver, Skipped(1))
     assert waiting.ledger.round == 2
 

@@ -44,7 +44,7 @@ def test_a_loss_that_was_worked_out_for_another_cohort_is_no_answer() -> None:
     room = Room(PACED)
     room.perform_assessments = False
     party = room.open().at_stage(2, "assessing").parties[2]
-    asked_for = party._components.finalization.realized
+    asked_for = party.finalization.realized
     other = replace(asked_for)  # an execution of its own, though an equal one
     assert not party.assessed(room.now, "", of=other).records
     assert party.stage == "assessing" and len(party.ledger.own_items) == 1
@@ -56,7 +56,7 @@ def test_a_loss_that_was_worked_out_for_another_cohort_is_no_answer() -> None:
 def test_a_loss_that_nobody_waits_for_is_no_answer(stage: str) -> None:
     room = Room(PACED).open()
     party = room.parties[2]
-    finalization = party._components.finalization
+    finalization = party.finalization
     for _ in room.steps(until=100.0):
         if party.stage == stage and finalization.cohort is not None:
             break
@@ -74,9 +74,12 @@ def test_all_who_refuse_are_settled_out_one_after_the_other() -> None:
 
     def answer(i: int) -> None:
         party = room.parties[i]
-        size = len(party._components.finalization.realized.cohort)
+        realized = party.finalization.realized
+        size = len(realized.cohort)
         refuses = (size == 7 and i == 1) or (size == 6 and i in (2, 3))
-        room.perform(i, party.assessed(room.now, f"too much among {size}" if refuses else ""))
+        room.perform(
+            i, party.assessed(room.now, f"too much among {size}" if refuses else "", party.finalization.realized)
+        )
 
     for _ in room.steps(until=START + 60.0):
         for i, party in list(room.parties.items()):
@@ -158,7 +161,7 @@ def test_without_a_decision_to_commit_no_key_is_ever_shown() -> None:
     assert all(("deposit", 0) in party.ledger.own_items for party in room.parties.values())
     assert not said(room, "key") and not room.results
     for party in room.parties.values():
-        assert party.unfinished and party.stage == "serving" and party.ledger.secrets is not None
+        assert party.finalization.unfinished and party.stage == "serving" and party.ledger.secrets is not None
         assert "does not know whether that was decided" in party.reason
 
 
@@ -192,7 +195,7 @@ def test_a_refusal_is_never_followed_by_a_deposit() -> None:
     for _ in room.steps(until=100.0):
         if ("refusal", 0) in party.ledger.own_items:
             break
-    effects = party.assessed(room.now, "", of=party._components.finalization.realized)
+    effects = party.assessed(room.now, "", of=party.finalization.realized)
     assert not effects.records and ("deposit", 0) not in party.ledger.own_items
 
 
@@ -223,7 +226,7 @@ def test_with_one_key_too_few_the_others_say_so_and_wait() -> None:
     room, gone = committed(Room(PACED).open(), 3)
     room.run(until=room.now + 20.0 * PACED.period)
     for party in room.parties.values():
-        assert party.result is None and party.unfinished and party.outcome_known
+        assert party.result is None and party.finalization.unfinished and party.outcome_known
         assert f"1 more of {', '.join(f'party {i}' for i in gone)} must come back" in party.reason
     room.recover(gone[1])
     result = room.run(until=room.now + 20.0 * PACED.period).check()
@@ -292,7 +295,7 @@ def variants(kind: str, room: Room) -> tuple[Item, Item]:
 def another_deposit(room: Room) -> Item:
     """A second, valid deposit of party 4 for the first cohort, from another secret."""
     party = room.parties[4]
-    opening = party._components.finalization._opening
+    opening = party.finalization._opening
     assert isinstance(opening, Opening) and opening.word is not None
     deposit, sealed = opening._dealing(4).deal(b"x" * 32, bytes(party.signed_items.sealed_bytes))
     return foreign(PACED, 4).sign("deposit", deposit, sealed)
@@ -347,7 +350,7 @@ def test_two_deposits_of_one_member_give_one_end(order: int) -> None:
     room = with_two_deposits(order)
     reasons = {party.reason for party in room.parties.values()}
     assert len(told(room)) <= 1 and len(reasons) == 1 and set(room.results) in (set(), {0, 1, 2, 3})
-    assert all(party.lie is None for party in room.parties.values())  # both could have been dealt
+    assert all(party.finalization.lie is None for party in room.parties.values())  # both could have been dealt
 
 
 # --- the result ---------------------------------------------------------------------------------------------------

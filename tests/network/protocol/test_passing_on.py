@@ -72,7 +72,7 @@ def test_what_is_not_passed_on_is_asked_for(parties: int, silent: set[int], seed
 def test_one_peer_is_asked_for_two_large_deposits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic, "_REQUEST_BYTES", 1)
     room = Room(of(PACED, 8)).open().at_stage(0, "digests")
-    anti_entropy, now = room.parties[0]._components.anti_entropy, room.now
+    anti_entropy, now = room.parties[0].anti_entropy, room.now
     assert anti_entropy._unasked(now, 1, "deposit", 0b11111110) == 0b00000110
     assert anti_entropy._unasked(now, 1, "deposit", 0b11111110) == 0  # two are on their way
     assert anti_entropy._unasked(now, 2, "deposit", 0b11111110) == 0b00011000
@@ -87,7 +87,7 @@ def test_news_puts_off_talking_only_for_a_while() -> None:
     """Somebody might let others have what it holds in bits, and keep them from asking anyone else."""
     room = Room(of(PACED, 17)).open().at_stage(0, "digests")
     party = room.parties[0]
-    anti_entropy, items = party._components.anti_entropy, party.signed_items
+    anti_entropy, items = party.anti_entropy, party.signed_items
     began, pause = room.now, PACED.period / 32
     anti_entropy.start(began)
     for number in range(1, 40):
@@ -99,7 +99,7 @@ def test_news_puts_off_talking_only_for_a_while() -> None:
 
 def test_a_peer_that_connects_again_and_again_does_not_put_off_talking() -> None:
     room = Room(of(PACED, 17)).open().at_stage(0, "digests")
-    anti_entropy = room.parties[0]._components.anti_entropy
+    anti_entropy = room.parties[0].anti_entropy
     pause = PACED.period / 32
     anti_entropy.start(room.now)
     dues = []
@@ -117,6 +117,6 @@ def test_partners_are_all_peers_and_those_of_the_first_rounds_come_early() -> No
     for me, party in room.parties.items():
         partners = party.partners
         assert sorted(partners) == [peer for peer in range(40) if peer != me]
-        topology = party._context.topology
-        first = {topology.receivers[1][me][0], *(sender for sender, _ in topology.senders[1][me])}
+        topology = party.context.topology
+        first = {topology.receivers[1][me], topology.senders[1][me]}
         assert first <= set(partners[: 2 + 12 + len(first)])

@@ -28,10 +28,10 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "the beginning of a round": (lambda: Began(2, PRIVATE), "Began(round=2, share=<8 bytes>)"),
     "a credit": (
-        lambda: Credited(2, 1, 0, PRIVATE),
-        "Credited(round=2, sender=1, slot=0, payload=<8 bytes>, proof=None)",
+        lambda: Credited(2, PRIVATE),
+        "Credited(round=2, payload=<8 bytes>, proof=None)",
     ),
-    "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>)"),
+    "an offer": (lambda: Offer(2, PRIVATE), "Offer(round=2, payload=<8 bytes>, signature=<0 bytes>)"),
     "an item": (lambda: ITEM, "Item(kind='key', party=1, body=<8 bytes>, signature=<9 bytes>, sealed=<8 bytes>)"),
     "an acceptance": (
         lambda: Accepted(1, Lock(7, Proposal("cohort", []), []), [ITEM]),
@@ -49,9 +49,9 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     "the secrets of a cohort": (lambda: CohortSecrets(4 * PRIVATE, 1), "CohortSecrets(cohort 1)"),
     "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
     "effects": (
-        lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE))]),
+        lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, PRIVATE))]),
         "Effects(records=[Began(round=2, share=<8 bytes>)], "
-        "sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>))], "
+        "sends=[(1, Offer(round=2, payload=<8 bytes>, signature=<0 bytes>))], "
         "log_events=[], violations=[], assess=None, plan=False)",
     ),
 }
@@ -78,8 +78,8 @@ def test_a_running_party_shows_neither_its_balance_nor_its_secrets() -> None:
     for shown in (
         repr(ledger),
         repr(party),
-        repr(party._context),
-        repr(party._components),
+        repr(party.context),
+        repr(party),
         repr(room.journals[2]),
         repr(kept),
     ):
@@ -96,4 +96,4 @@ def test_a_simulated_machine_shows_no_value() -> None:
 
 
 def test_the_bytes_are_still_there() -> None:
-    assert PRIVATE in encode(Offer(2, 0, PRIVATE))
+    assert PRIVATE in encode(Offer(2, PRIVATE))

@@ -30,14 +30,9 @@ from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import MAX_NUMBER, Ack, Offer, Voided, pack, unpack
 from inca.network.protocol.records import Began, Credited, Opened, Seeded, Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.share_bounds import ShareBounds, largest_total, share_bounds
+from inca.network.protocol.share_bounds import largest_total, share_bounds
 from inca.network.testing.expected_sum import expected_sum
 from inca.protocol.topup import TopUp
-
-
-def bounds_of(session: SessionConfig) -> ShareBounds:
-    assert session.seed is not None
-    return share_bounds(session, session.topology(session.seed))
 
 
 def largest_noisy(session: SessionConfig) -> int:
@@ -72,10 +67,6 @@ def opened(session: SessionConfig, me: int, sign: int = 1) -> Ledger:
     return ledger
 
 
-def exceeds(session: SessionConfig, ledger: Ledger, record: Began) -> str:
-    return bounds_of(session).excess(ledger.me, Offer(record.round, 0, record.share))
-
-
 LARGE: dict[str, Any] = {"largest_value": 2**34, "sigma_independent": 2**20, "sigma_cancelling": 2**33}
 
 
@@ -84,15 +75,15 @@ LARGE: dict[str, Any] = {"largest_value": 2**34, "sigma_independent": 2**20, "si
 def test_no_honest_party_ever_has_to_send_more_than_the_bound_whatever_is_lost_or_lied(data: st.DataObject) -> None:
     """Rounds are missed, shares come back or are lost, and a liar sends as much as it may.
 
-    Where as many send to a party as it sends to, no balance exceeds what the lattice is chosen for, whatever n is.
+    No balance exceeds what the lattice is chosen for, whatever n is.
     """
-    session = replace(data.draw(sessions()), **LARGE, schedule=data.draw(st.sampled_from(["random", "permutation"])))
+    session = replace(data.draw(sessions()), **LARGE)
     n, T = session.parties, session.rounds
     rng = data.draw(st.randoms(use_true_random=False))
     liar = data.draw(st.sampled_from([None, 0]))
-    bounds = bounds_of(session)
+    bounds = share_bounds(session)
     steps = inca.NoiseLevels(independent=session.sigma_independent, cancelling=session.sigma_cancelling)
-    most_held = largest_balance(steps, session.largest_value + 2 * T, 10**9, T, senders=session.receivers) / 2.0
+    most_held = largest_balance(steps, session.largest_value + 2 * T, 10**9, T) / 2.0
     with largest_noise({(i, r): rng.choice([1, -1]) for i in range(n) for r in range(T)}):
         ledgers = [opened(session, i, rng.choice([1, -1])) for i in range(n)]
         for _ in range(8 * n * T):
@@ -101,19 +92,19 @@ def test_no_honest_party_ever_has_to_send_more_than_the_bound_whatever_is_lost_o
                 continue
             j, record = rng.choice(events)
             if isinstance(record, Began) and j != liar:
-                assert not exceeds(session, ledgers[j], record)
-            if isinstance(record, Credited) and record.sender == liar:
-                most, weight = bounds.values[record.round][liar], bounds.weights[record.round][liar]
+                assert not bounds.excess(Offer(record.round, record.share))
+            if isinstance(record, Credited) and i == liar:
+                most, weight = bounds.values[record.round], bounds.weights[record.round]
                 lie = [rng.choice([1, -1]) * most for _ in range(session.dimension)]
                 record = msgspec.structs.replace(record, payload=pack(np.array([*lie, weight], dtype=np.int64)))
             ledgers[j].apply(record)
-            if session.schedule == "permutation" and j != liar:
+            if j != liar:
                 assert np.abs(ledgers[j].balance[:-1]).max() <= most_held + 3.0**T
 
 
 def in_lockstep(session: SessionConfig, signs: dict[tuple[int, int], int]) -> dict[int, float]:
     """Hold all rounds with the largest numbers; return the largest share of each, as a fraction of the bound."""
-    bounds, fractions = bounds_of(session), dict[int, float]()
+    bounds, fractions = share_bounds(session), dict[int, float]()
     assert session.seed is not None
     topology = session.topology(session.seed)
     with largest_noise(signs):
@@ -121,34 +112,34 @@ def in_lockstep(session: SessionConfig, signs: dict[tuple[int, int], int]) -> di
         for t in range(1, session.rounds + 1):
             shares = [ledger.next_share() for ledger in ledgers]
             numbers = [np.abs(unpack(share, session.dimension + 1)[:-1]).max() for share in shares]
-            fractions[t] = max(int(number) / bounds.values[t][0] for number in numbers)
+            fractions[t] = max(int(number) / bounds.values[t] for number in numbers)
             for ledger, share in zip(ledgers, shares, strict=True):
                 ledger.apply(Began(t, share))
             for i, share in enumerate(shares):
-                ledgers[topology.receivers[t][i][0]].apply(Credited(t, i, 0, share))
+                ledgers[topology.receivers[t][i]].apply(Credited(t, share))
     return fractions
 
 
 def test_the_bound_is_reached_and_grows_by_a_mask_a_round_with_one_sender() -> None:
     """By a party whose masks have one sign while it holds them, where those that it hears from have the other."""
-    session = replace(SESSION, parties=6, rounds=3, schedule="permutation", **{**LARGE, "largest_value": 2**20})
-    mask, bounds = NOISE_BOUND * session.sigma_cancelling, bounds_of(session)
+    session = replace(SESSION, parties=6, rounds=3, **{**LARGE, "largest_value": 2**20})
+    mask, bounds = NOISE_BOUND * session.sigma_cancelling, share_bounds(session)
     rng = np.random.default_rng(3)
     best = dict.fromkeys((1, 2, 3), 0.0)
     for _ in range(200):
         signs = {(i, r): int(rng.choice([1, -1])) for i in range(6) for r in range(3)}
         best = {t: max(best[t], fraction) for t, fraction in in_lockstep(session, signs).items()}
     assert all(0.95 < fraction <= 1.0 for fraction in best.values())
-    growth = [2 * (bounds.values[t + 1][0] - bounds.values[t][0]) / mask for t in (1, 2)]
+    growth = [2 * (bounds.values[t + 1] - bounds.values[t]) / mask for t in (1, 2)]
     assert growth == pytest.approx([1.0, 1.0], abs=0.01)
 
 
 def test_the_bound_grows_by_half_at_most_where_shares_come_back() -> None:
-    session = replace(SESSION, rounds=60, schedule="permutation", **LARGE)
-    values = bounds_of(session).values
-    ratios = [values[t + 1][0] / values[t][0] for t in range(20, 40)]
+    session = replace(SESSION, rounds=60, **LARGE)
+    values = share_bounds(session).values
+    ratios = [values[t + 1] / values[t] for t in range(20, 40)]
     assert all(1.4 < ratio < 1.5001 for ratio in ratios)
-    assert values[60][0] == MAX_NUMBER - 1  # an int64 holds no more
+    assert values[60] == MAX_NUMBER - 1  # an int64 holds no more
 
 
 @pytest.mark.parametrize(("n", "rounds"), [(10, 2), (70, 8), (1_000, 7), (10_000, 7), (10_000_000, 9), (30, 20)])
@@ -158,32 +149,24 @@ def test_on_the_lattice_of_a_proven_plan_no_offer_and_no_total_comes_near_to_64_
     noise = inca.NoiseLevels(
         independent=1.0, cancelling=(n - known) * np.sqrt(200.0 * (rounds + 6)), topup=1.0 / np.sqrt(8.0)
     )
-    step = granularity_for(noise, 1.0, n, rounds, senders=1)
+    step = granularity_for(noise, 1.0, n, rounds)
     session = replace(
         SESSION,
         parties=10,
         rounds=rounds,
-        schedule="permutation",
         largest_value=int(1.0 / step) + 2,
         sigma_independent=int(2.0 / step) + 1,
         sigma_cancelling=int(2.0 * noise.cancelling / step) + 1,
         topup=TopUp(2.0 * noise.topup / step * math.sqrt(n - known), 0.0, known),
     )
-    most = max(largest for sent in bounds_of(session).values for largest in sent)
+    most = max(share_bounds(session).values)
     assert 2 * most + 2 < 2**62 or n * (32 * 2 * (rounds + 1) * noise.cancelling) < 2**62 * step
     assert largest_total(replace(session, parties=n), n) < 2**63
 
 
-def test_bounds_follow_the_number_of_senders_and_beyond_an_int64_there_is_none() -> None:
-    session = replace(SESSION, parties=30, rounds=6, receivers=2, **LARGE)
-    assert session.seed is not None
-    senders, values = session.topology(session.seed).senders, bounds_of(session).values
-    assert len(set(values[1])) == 1
-    by_count = sorted(range(30), key=lambda j: len(senders[1][j]))
-    bounds = [values[2][j] for j in by_count]
-    assert bounds == sorted(bounds) and bounds[0] < bounds[-1]
-    huge = replace(session, largest_value=2**100, rounds=3)
-    assert all(MAX_NUMBER // 2 < min(row) <= max(row) < MAX_NUMBER for row in bounds_of(huge).values[1:])
+def test_beyond_an_int64_there_is_no_bound() -> None:
+    huge = replace(SESSION, parties=30, rounds=3, **(LARGE | {"largest_value": 2**100}))
+    assert share_bounds(huge).values[1:] == 3 * [MAX_NUMBER - 1]
 
 
 # --- honest sessions ------------------------------------------------------------------------------------------------
@@ -197,10 +180,9 @@ class Watched(SimulatedNetwork):
     def _perform(self, i: int, effects: Effects) -> None:
         assert not [event for event, _ in effects.log_events if event in ("refused offer", "invalid message")]
         for _, message in effects.sends:
-            party = self.machines[i].party
-            if isinstance(message, Offer) and party is not None and party.ledger.topology is not None:
+            if isinstance(message, Offer):
                 self.offers += 1
-                assert not share_bounds(self.session, party.ledger.topology).excess(i, message)
+                assert not share_bounds(self.session).excess(message)
         super()._perform(i, effects)
 
 
@@ -233,15 +215,13 @@ def test_the_largest_total_is_what_a_cohort_of_the_largest_values_and_noise_hold
 # --- at the door ----------------------------------------------------------------------------------------------------
 
 
-def waiting(t: int) -> tuple[Room, int, int]:
-    """A session in which no offer arrives, when party 2 has begun round t; a sender to it, and a slot."""
-    session = replace(PACED, schedule="permutation")
-    room = Room(session)
+def waiting(t: int) -> tuple[Room, int]:
+    """A session in which no offer arrives, when party 2 has begun round t; and who sends to it."""
+    session, room = PACED, Room(PACED)
     room.drops = lambda sender, receiver, message: isinstance(message, Offer)
     room.open().run(until=START + (t - 1) * session.period + 0.1)
     assert room.parties[2].ledger.round == t and session.seed is not None
-    sender, slot = session.topology(session.seed).senders[t][2][0]
-    return room, sender, slot
+    return room, session.topology(session.seed).senders[t][2]
 
 
 def refused(effects: Effects) -> list[dict[str, Any]]:
@@ -252,23 +232,23 @@ def refused(effects: Effects) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("place", [0, 1, -1], ids=["a number", "another one", "the weight"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_an_offer_up_to_the_bound_is_credited_and_one_above_is_not(t: int, place: int, sign: int) -> None:
-    room, sender, slot = waiting(t)
-    bounds = bounds_of(room.session)
-    most = (bounds.weights if place == -1 else bounds.values)[t][sender]
+    room, sender = waiting(t)
+    bounds = share_bounds(room.session)
+    most = (bounds.weights if place == -1 else bounds.values)[t]
     for beyond in (0, 1):
-        room, sender, slot = waiting(t)
+        room, sender = waiting(t)
         numbers = [3, -4, 5]
         numbers[place] = sign * (most + beyond)
         if place == -1 and sign < 0:
             numbers[place] = -beyond
-        offer = offer_of(room, t, sender, slot, 2, numbers)
+        offer = offer_of(room, t, sender, 2, numbers)
         effects = room.hand(sender, 2, offer)
         if not beyond:
-            assert effects.records == [Credited(t, sender, slot, offer.payload, offer.proof)] and not refused(effects)
-            assert (sender, Ack(t, slot)) in effects.sends
+            assert effects.records == [Credited(t, offer.payload, offer.proof)] and not refused(effects)
+            assert (sender, Ack(t)) in effects.sends
             continue
-        assert effects.records == [Tombstoned(t, sender, slot, offer.proof, offer.payload)]
-        assert (sender, Voided(t, slot)) in effects.sends
+        assert effects.records == [Tombstoned(t, offer.proof, offer.payload)]
+        assert (sender, Voided(t)) in effects.sends
         (fields,) = refused(effects)
         assert fields["peer"] == sender and fields["hash"] == offer.proof.payload_hash.hex()
         assert fields["what"].startswith(f"party {sender} has signed what no honest party can: the ")
@@ -279,42 +259,41 @@ def test_an_offer_up_to_the_bound_is_credited_and_one_above_is_not(t: int, place
 @pytest.mark.parametrize("number", [2**61, -(2**61), 2**62, 2**63 - 1, -(2**63)])
 def test_an_offer_of_2_to_the_61_in_the_first_round_is_refused_and_its_sender_named(number: int) -> None:
     """It would make the balance of every honest party large."""
-    room, sender, slot = waiting(1)
+    room, sender = waiting(1)
     before = room.parties[2].ledger.balance.tolist()
-    effects = room.hand(sender, 2, offer_of(room, 1, sender, slot, 2, [number, 0, WEIGHT // 8]))
+    effects = room.hand(sender, 2, offer_of(room, 1, sender, 2, [number, 0, WEIGHT // 8]))
     assert [fields["peer"] for fields in refused(effects)] == [sender]
     assert room.parties[2].ledger.balance.tolist() == before
     assert str(abs(number)) not in str(effects.log_events)  # what it offered stays in the journal
 
 
 def test_a_refused_offer_convicts_its_sender_from_the_journal_alone() -> None:
-    room, sender, slot = waiting(1)
-    room.hand(sender, 2, offer_of(room, 1, sender, slot, 2, [2**61, 0, 0]))
+    room, sender = waiting(1)
+    room.hand(sender, 2, offer_of(room, 1, sender, 2, [2**61, 0, 0]))
     (record,) = [record for record in room.journals[2] if isinstance(record, Tombstoned)]
     assert record.proof is not None
-    offer = Offer(record.round, record.slot, record.refused, record.proof.signature)
-    assert offer.proof == record.proof and bounds_of(room.session).excess(sender, offer)
-    assert room.parties[2]._components.transfers._signatures.proves(sender, 2, offer.proof)
+    offer = Offer(record.round, record.refused, record.proof.signature)
+    assert offer.proof == record.proof and share_bounds(room.session).excess(offer)
+    assert room.parties[2].transfers._signatures.proves(sender, 2, offer.proof)
 
 
 def test_an_offer_that_came_before_its_round_is_measured_when_its_round_begins() -> None:
-    room, _, _ = waiting(1)
+    room, _ = waiting(1)
     assert room.session.seed is not None
-    sender, slot = room.session.topology(room.session.seed).senders[2][2][0]
-    assert not room.hand(sender, 2, offer_of(room, 2, sender, slot, 2, [2**61, 0, 0])).records
+    sender = room.session.topology(room.session.seed).senders[2][2]
+    assert not room.hand(sender, 2, offer_of(room, 2, sender, 2, [2**61, 0, 0])).records
     room.run(until=START + room.session.period + 0.1)
     events = [fields for i, event, fields in room.log_events if (i, event) == (2, "refused offer")]
     assert [fields["peer"] for fields in events] == [sender]
-    assert (2, sender, slot) not in room.parties[2].ledger.received
+    assert 2 not in room.parties[2].ledger.received
 
 
 def test_a_session_with_a_liar_that_offers_too_much_ends_with_a_result_of_the_others() -> None:
-    session = replace(PACED, schedule="permutation")
-    room = Room(session)
+    room = Room(PACED)
 
     def drops(sender: int, receiver: int, message: object) -> bool:
         if isinstance(message, Offer) and sender == 0 and unpack(message.payload, 3)[0] != 2**61:
-            room.send(0, receiver, offer_of(room, message.round, 0, message.slot, receiver, [2**61, 0, 0]))
+            room.send(0, receiver, offer_of(room, message.round, 0, receiver, [2**61, 0, 0]))
             return True
         return False
 
@@ -323,4 +302,4 @@ def test_a_session_with_a_liar_that_offers_too_much_ends_with_a_result_of_the_ot
     named = {fields["peer"] for i, event, fields in room.log_events if event == "refused offer"}
     assert named == {0} and set(room.results) == set(range(N))
     total = next(iter(room.results.values())).total
-    assert np.abs(total).max() <= largest_total(session, N)
+    assert np.abs(total).max() <= largest_total(PACED, N)

@@ -82,7 +82,6 @@ def test_the_table_has_a_row_for_every_kind() -> None:
     assert tuple(KINDS) == KIND_NAMES
     assert [kind for kind, rule in KINDS.items() if rule.sealed] == ["deposit"]
     assert [kind for kind, rule in KINDS.items() if rule.once] == ["digest", "deposit", "refusal"]
-    assert [kind for kind, rule in KINDS.items() if rule.per_cohort] == ["deposit", "refusal", "key"]
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
@@ -91,8 +90,8 @@ def test_an_honest_item_is_taken_once_and_passed_on(kind: Kind) -> None:
     assert door.items.take(sent) and door.looked_at == 1
     assert door.held(kind) == {1: sent}
     assert not door.items.take(sent) and door.looked_at == 1  # known: nothing to look at
-    assert members(door.items.have(0).held[kind], N) == {1}
-    assert list(door.items.batches(Want({kind: bits({0, 1}, N)}, 0))) == [[sent]]
+    assert members(door.items.have().held[kind], N) == {1}
+    assert door.items.wanted(Want({kind: bits({0, 1}, N)}, 0)) == [sent]
 
 
 # --- first its size ---------------------------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ def test_an_honest_item_is_taken_once_and_passed_on(kind: Kind) -> None:
 def test_an_item_that_is_too_large_is_refused_before_anything_else(kind: Kind) -> None:
     """Before its signature, which takes time, and before it is read, which takes memory."""
     door = Door().committed()
-    largest, sealed = KINDS[kind].largest(door.items, 1), door.items.sealed_bytes if KINDS[kind].sealed else 0
+    largest, sealed = KINDS[kind].largest(SESSION), door.items.sealed_bytes if KINDS[kind].sealed else 0
     for body, seal in ((b"\xc1" * (largest + 1), bytes(sealed)), (b"", bytes(sealed + 1))):
         with pytest.raises(InvalidPeerMessage, match=f"a {kind} must have at most {largest} bytes and {sealed} sealed"):
             door.items.take(item(1, kind, body, seal))
@@ -119,15 +118,12 @@ def test_a_sealed_message_has_exactly_the_size_of_every_other() -> None:
     assert door.looked_at == 0
 
 
-@pytest.mark.parametrize("receivers", [1, 3])
-def test_the_largest_honest_items_fit(receivers: int) -> None:
-    session = replace(SESSION, parties=250, rounds=9, receivers=receivers, schedule="permutation", colluders=30)
+def test_the_largest_honest_items_fit() -> None:
+    session = replace(SESSION, parties=250, rounds=9, colluders=30)
     door = Door(session)
     everyone = list(range(1, session.rounds + 1))
-    topology = session.topology(bytes(32))
     for party in (1, 249):
-        credited = [(t, *entry) for t in everyone for entry in topology.senders[t][party]]
-        account = Account(everyone, [[ACKED] * receivers] * session.rounds, credited)
+        account = Account(everyone, [ACKED] * session.rounds, everyone)
         assert door.items.take(foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party))))
     cohort = Proposal("cohort", [(party, bytes(32)) for party in range(250)])
     trustees = len(trustees_of(session, cohort.parties).members)
@@ -182,8 +178,8 @@ def test_words_of_the_next_cohort_are_kept_until_it_is_known_here_and_not_passed
     assert [door.items.take(word) for word in words] == [False] * 3
     assert [door.items.take(word) for word in words] == [False] * 3
     assert door.looked_at == 3  # once each
-    assert not door.held("deposit") and not any(members(field, N) for field in door.items.have(0).held.values())
-    assert not list(door.items.batches(Want({kind: bits(set(range(N)), N) for kind in KINDS}, 0)))
+    assert not door.held("deposit") and not any(members(field, N) for field in door.items.have().held.values())
+    assert not list(door.items.wanted(Want({kind: bits(set(range(N)), N) for kind in KINDS}, 0)))
     door.in_cohort(1)
     assert door.held("deposit") == {1: words[0], 3: words[2]} and door.held("refusal") == {2: words[1]}
 
@@ -239,8 +235,8 @@ def test_a_key_that_comes_before_the_decision_is_kept_not_passed_on_and_has_it_a
     shown = [key(1), key(2)]
     assert not door.items.key_came_early
     assert not any(door.items.take(one) for one in shown) and door.items.key_came_early
-    assert not door.held("key") and not members(door.items.have(0).held["key"], N)
-    assert not list(door.items.batches(Want({"key": bits({1, 2}, N)}, 0)))
+    assert not door.held("key") and not members(door.items.have().held["key"], N)
+    assert not list(door.items.wanted(Want({"key": bits({1, 2}, N)}, 0)))
     door.items.expect_keys({party: keys_of(party)[0] for party in range(N)})
     assert door.held("key") == {1: shown[0], 2: shown[1]}
 
@@ -403,12 +399,6 @@ def test_what_is_signed_and_yet_invalid_is_refused(name: str) -> None:
     with pytest.raises(InvalidPeerMessage, match=sentence):
         door.items.take(make())
     assert not any(door.items.by_kind.values())
-
-
-def test_no_digest_is_taken_before_the_seed_is_known() -> None:
-    items = SignedItems(SESSION, 0, type(fresh(SESSION))(SESSION, 0), sign(0), verify)
-    with pytest.raises(InvalidPeerMessage, match="a digest before the public seed"):
-        items.take(digest(1))
 
 
 def test_no_deposit_is_refused_for_its_numbers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from helpers.ledgers import receiver_of
 from helpers.parties import PACED, START, N, Room
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import ACKED, Message, Nudge, Offer, decode, encode
@@ -37,9 +38,9 @@ class SlowRoom(Room):
             self.perform(j, self.parties[j].receive(self.now, i, decode(frame)))
 
 
-def copies(room: Room) -> Counter[tuple[int, int, int]]:
-    """How often each offer was sent, by round, sender and slot."""
-    return Counter((message.round, i, message.slot) for i, message in room.said if isinstance(message, Offer))
+def copies(room: Room) -> Counter[tuple[int, int]]:
+    """How often each offer was sent, by round and sender."""
+    return Counter((message.round, i) for i, message in room.said if isinstance(message, Offer))
 
 
 def test_an_offer_travels_once_however_slow_the_link_is() -> None:
@@ -48,7 +49,7 @@ def test_an_offer_travels_once_however_slow_the_link_is() -> None:
     assert set(copies(room).values()) == {1} and len(copies(room)) == WIDE.rounds * N
     needed = WIDE.rounds * N * 8 * (WIDE.dimension + 1)
     assert room.sent_bytes[Offer] < 1.01 * needed
-    assert all(sent.fate == ACKED for party in room.parties.values() for sent in party.ledger.outbox.values())
+    assert all(fate == ACKED for party in room.parties.values() for fate in party.ledger.fates.values())
     assert any(isinstance(message, Nudge) for _, message in room.said)  # though its receiver has asked for it
 
 
@@ -65,7 +66,7 @@ def test_an_offer_that_was_lost_with_its_connection_is_made_again() -> None:
     room.open().run(until=START + 0.3)
     first = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
     assert [message for i, message in room.said if i == 1 and message == first] == [first, first]
-    assert copies(room).total() == N + 1 and room.parties[1].ledger.outbox[1, 0].fate == ACKED
+    assert copies(room).total() == N + 1 and room.parties[1].ledger.fates[1] == ACKED
 
 
 def test_an_offer_that_was_sent_before_a_restart_is_made_again_when_it_is_asked_for() -> None:
@@ -73,7 +74,7 @@ def test_an_offer_that_was_sent_before_a_restart_is_made_again_when_it_is_asked_
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    receiver = receiver_of(room.parties[1].ledger, 1)
     offer = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
     room.kill(1)
     room.recover(1)

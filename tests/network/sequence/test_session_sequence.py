@@ -42,7 +42,7 @@ SEED = "cd" * 16
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     """Return a roster whose noise is just enough for what it promises, in real numbers."""
-    noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "seed": SEED}
+    noise: dict[str, Any] = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "seed": SEED}
     roster = agree(tmp_path_factory.mktemp("tight"), 100.0, **noise)
     terms = roster.terms
     execution = Execution(SessionSetup(roster).session.topology(bytes.fromhex(SEED)).schedule, terms.injection)
@@ -68,12 +68,12 @@ def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
 
 
 def _planned(roster: Roster, party: int) -> float:
-    return _checker(roster, party).planned().epsilon
+    return _checker(roster, party).planned.epsilon
 
 
 def _checker(roster: Roster, party: int) -> LossChecker:
     seed = bytes.fromhex(SEED)
-    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed, party)
+    return LossChecker(SessionSetup(roster), seed, party)
 
 
 def test_top_up_noise_scales_as_all_noise_does(tight: Roster) -> None:
@@ -217,7 +217,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_in_a_sequence(
 
 def test_a_stranger_is_refused(tmp_path: Path) -> None:
     roster = agree(tmp_path, lead=-1000.0)
-    with pytest.raises(InvalidInput, match="the identity must be one of the roster 'a sequence', got 'nobody'"):
+    with pytest.raises(InvalidInput, match="the identity of 'nobody' is not in the roster 'a sequence'"):
         SessionSequence(roster, Identity.create("nobody"), tmp_path)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import inca
 from helpers.network_faults import Faults
-from helpers.planned_sessions import planned, planned_setup
+from helpers.planned_sessions import planned, planned_session, planned_setup
 from helpers.simulated_network import SimulatedNetwork
 
 # A session of many has more messages and parties that may fail.
@@ -33,7 +33,7 @@ COALITIONS = 8
 
 def session_under(faults: Faults, parties: int, seed: int) -> SimulatedNetwork:
     """Return a session of a plan that has ended, and is checked."""
-    network = SimulatedNetwork(seed, faults=faults, session=planned_setup(parties).session)
+    network = SimulatedNetwork(seed, faults=faults, session=planned_session(parties, seed))
     network.run()
     network.check_end()
     return network
@@ -82,14 +82,25 @@ def slowly(parties: int, seeds: Iterable[int]) -> list[Any]:
     [(12, 7), (12, 18), *slowly(12, range(21, 60)), *slowly(40, range(3)), *slowly(100, [1])],
 )
 def test_those_who_stay_have_the_exact_result_at_the_promised_loss(parties: int, seed: int) -> None:
+    """There is a result if no more leave or crash, be it once, than was planned for; if more do, all have it or none.
+
+    With three of twelve disturbed, one session in sixty has none: they missed the last round, or deposit too late.
+    """
     network = session_under(FEW if parties == 12 else MANY, parties, seed)
     undisturbed = {i for i in network.survivors if network.machines[i].boots == 1}
-    assert undisturbed and undisturbed <= set(network.results)
-    assert check_losses(network, parties) > 0
+    if network.results or parties - len(undisturbed) <= planned(parties).requirements.leavers:
+        assert undisturbed and undisturbed <= set(network.results)
+        assert check_losses(network, parties) > 0
+
+
+def test_a_seed_decides_a_planned_session_whatever_keys_its_parties_draw() -> None:
+    one = planned_session(12, 7)
+    planned_setup.cache_clear()
+    assert planned_session(12, 7) == one != planned_session(12, 8)
 
 
 @pytest.mark.parametrize(("parties", "seed"), [(12, 0), *slowly(12, range(1, 8)), *slowly(40, range(2))])
 def test_a_liar_is_named_or_does_no_harm(parties: int, seed: int) -> None:
     network = session_under(Faults(loss=0.0005, delay=0.02, lies=1.0), parties, seed)
-    named = {party.lie.party for party in network.survivors.values() if party.lie is not None}
+    named = {party.finalization.lie.party for party in network.survivors.values() if party.finalization.lie is not None}
     assert named == {network.liar} or (not named and len(network.results) == parties)

@@ -13,11 +13,11 @@ def received(frames: SharedFrames, message: Message) -> Message:
 
 
 def test_a_message_to_many_is_encoded_once_and_read_once() -> None:
-    frames, message = SharedFrames(), Ack(3, 0)
+    frames, message = SharedFrames(), Ack(3)
     first, second = frames.frame(message), frames.frame(message)
     assert first is second and first.content == encode(message)
     assert frames.message(first) == message and frames.message(first) is frames.message(second)
-    assert frames.frame(Ack(4, 0)).content == encode(Ack(4, 0))
+    assert frames.frame(Ack(4)).content == encode(Ack(4))
 
 
 def test_items_in_different_messages_are_held_once() -> None:

@@ -105,17 +105,6 @@ def test_after_so_many_accounts_these_decide() -> None:
     assert losses.worst(coalitions, lambda mu: mu < min(mus)).coalitions == 1  # the first refuses
 
 
-def test_with_several_receivers_there_is_no_bound() -> None:
-    run = inca.Execution(
-        inca.RandomReceivers(6, rounds=3, receivers=2, seed=1), inca.incremental_injection(3)
-    ).settled()
-    losses = losses_of(run, party=2)
-    coalitions = np.array([[0], [1], [3]])
-    assert losses.graph is None and losses.against_every(1) is None
-    worst = losses.worst(coalitions, lambda mu: mu < 100.0)
-    assert (worst.mu, worst.coalitions) == (max(losses.exact((j,)) for j in (0, 1, 3)), 3)
-
-
 def test_losses_are_in_whole_numbers() -> None:
     plain, whole = (losses_of(path_of(5), 2, excess=excess, added=added) for excess, added in ((0, 0), (0.25, 0.5)))
     assert whole.exact((1,)) == pytest.approx(plain.exact((1,)) / 1.25 + 0.5)

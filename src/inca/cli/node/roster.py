@@ -110,7 +110,7 @@ def init(
         said = by_hand | agreed
         if missing := [option for option in BY_HAND if said[option[2:].replace("-", "_")] is None]:
             raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
-        terms = Terms(**(by_hand | {"receivers": protocol.receivers or 1}), **agreed)
+        terms = Terms(**by_hand, **agreed)
     roster = Roster(name, terms, relays=tuple(str(Address.parse(relay)) for relay in plan.relay))
     roster.write(out)
     if output.json:
@@ -224,8 +224,8 @@ def _show_parties(roster: Roster, only: Collection[str] | None = None) -> None:
 
 def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
     """Say the terms in words, and what error they lead one to expect."""
-    from inca.cli.times import in_words
     from inca.network.membership.terms import to_utc
+    from inca.reporting.parts import in_words
 
     terms = roster.terms
     _, error, remark = _expected_error(roster, plan)
@@ -235,13 +235,12 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
     alike = (
         "two values of a party differ by at most" if terms.distance is None else "protected if they differ by at most"
     )
-    plural = "" if terms.receivers == 1 else "s"
     share = f"{terms.colluding:.3g} of the parties" if terms.colluding > 0.0 else "nobody"
     at_least = f"{terms.min_round_duration:g} to " if terms.min_round_duration else "at most "
     length = f"rounds of {at_least}{terms.period:g} s: {in_words(terms.rounds * terms.period)} in all at most"
     for name, text in (
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
-        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule})"),
+        ("protocol", f"{terms.rounds} rounds ({terms.schedule})"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
         *([("", f"sigma_together {terms.sigma_together:.6g}: {_ADDED}")] if terms.sigma_together else []),
         ("error", error),

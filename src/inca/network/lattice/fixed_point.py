@@ -14,113 +14,80 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, finite_float, integer, refuse
+from inca._base.validation import refuse
 from inca.errors import InvalidInput
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import MAX_SIGMA, NOISE_BOUND
 from inca.protocol.noise_levels import NoiseLevels
 
 _LIMIT = 2.0**62
+_BLOCK = 2**15  # numbers that stay in a core's own cache while they are worked on
 _MIN_NOISE_BITS, _MAX_NOISE_BITS = 20, 30  # how many steps the smaller noise has, as a power of two
 _RAISED = 1.0 + 2.0**-4  # room for noise to be drawn larger than agreed, to make up for rounding
 _ALL_BOUND = 16  # standard deviations of all noise of a session at once
 
 
-def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None) -> float:
+def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
     """Return what the balances of honest parties are below: what they hold between rounds.
 
-    All that was ever injected may be in one place. Where as many parties send to one in a round as it sends to, it
-    cannot all come there so soon: the part u of a balance that is not the live mask, |u| <= U, keeps at most all of
-    itself and is joined by k shares of at most (U + M) / (k + 1), M being what no mask exceeds,
+    All that was ever injected may be in one place. As one party sends to it in a round, it cannot all come there so
+    soon: the part u of a balance that is not the live mask, |u| <= U, keeps at most all of itself and is joined by a
+    share of at most (U + M) / 2, M being what no mask exceeds,
 
-        U' = max(U, (U + k M) / (k + 1)) + k (U + M) / (k + 1),
+        U' = max(U, (U + M) / 2) + (U + M) / 2,
 
-    whoever sends them (`protocol.share_bounds`, where portions and rounding are). Noise counts double there, as it may
+    whoever sends it (`protocol.share_bounds`, where portions and rounding are). Noise counts double there, as it may
     be raised for what rounding costs.
-
-    Args:
-        noise: The levels.
-        max_norm: The largest absolute value of a coordinate.
-        parties: Their number.
-        rounds: T.
-        senders: From how many parties each hears in a round, if that is certain, and k as well; None: from any number.
 
     Example:
         >>> noise = NoiseLevels(independent=1.0, cancelling=1e5)
-        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=None):.1e}"
-        '2.6e+11'
-        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=1):.1e}"
-        '1.5e+08'
+        >>> [f"{largest_balance(noise, 1.0, 10_000, rounds):.1e}" for rounds in (7, 70)]
+        ['1.5e+08', '2.3e+12']
     """
     spread = noise.independent + 2.0 * (rounds + 1) * noise.cancelling
     everything = parties * (max_norm + _ALL_BOUND * spread)
-    if senders is None:
-        return everything
     mask, unmasked = NOISE_BOUND * noise.cancelling, max_norm + NOISE_BOUND * noise.independent
     for _ in range(rounds):
         if not unmasked < everything:
             break
-        shares = senders * (unmasked + mask) / (senders + 1)
-        unmasked = max(unmasked, (unmasked + senders * mask) / (senders + 1)) + shares
+        unmasked = max(unmasked, (unmasked + mask) / 2.0) + (unmasked + mask) / 2.0
     return min(everything, 2.0 * (unmasked + mask))
 
 
-def granularity_for(
-    noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None = None
-) -> float:
+def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
     """Return the lattice's step: the largest power of two that is at most 2^-30 of the smaller noise.
 
-    A noise of 0 does not count, and top-up noise is not the smaller one. If balances (`largest_balance`) or the total
+    Top-up noise, of which `noise` has the largest, is not the smaller one. If balances (`largest_balance`) or the total
     of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step is the smallest power of two that
-    avoids it, up to 2^-20 of the smaller noise.
-
-    Args:
-        noise: The levels, with the largest top-up.
-        max_norm: The largest absolute value of a coordinate.
-        parties: Their number.
-        rounds: T.
-        senders: From how many parties each hears in a round, if as many as it sends to; None: from any number.
-
-    Raises:
-        InvalidInput: If 64 bits do not suffice.
+    avoids it, up to 2^-20 of the smaller noise; beyond that it is refused.
 
     Example:
         >>> granularity_for(NoiseLevels(independent=1.0, cancelling=3.0), 100.0, parties=50, rounds=20) == 2.0**-30
         True
         >>> proven = NoiseLevels(independent=1.0, cancelling=4.6e5)  # for 10,000 parties
-        >>> granularity_for(proven, 1.0, parties=10_000, rounds=7, senders=1) == 2.0**-30
+        >>> granularity_for(proven, 1.0, parties=10_000, rounds=7) == 2.0**-30
         True
     """
-    widest = finite_float("max_norm", max_norm, min=0.0)
-    parties = integer("parties", parties, min=1, max=2**32)
-    rounds = integer("rounds", rounds, min=1, max=2**32)
-    if senders is not None:
-        senders = integer("senders", senders, min=1, max=2**31)
-    sigmas = [sigma for sigma in (noise.independent, noise.cancelling) if sigma > 0.0]
-    if not sigmas:
-        raise InvalidInput("sigma_independent or sigma_cancelling must be above 0, got 0 for both")
-    balance = largest_balance(noise, widest, parties, rounds, senders=senders)
-    largest = max(balance, parties * (widest + NOISE_BOUND * (noise.independent + noise.topup)))
-    drawn = _RAISED * max(*sigmas, noise.topup)
-    exponent = math.frexp(min(sigmas))[1] - 1  # of the largest power of two that is not above the smaller noise
+    total = parties * (max_norm + NOISE_BOUND * (noise.independent + noise.topup))
+    largest = max(largest_balance(noise, max_norm, parties, rounds), total)
+    smaller, widest = min(noise.independent, noise.cancelling), max(noise.independent, noise.cancelling, noise.topup)
+    drawn = _RAISED * widest
+    exponent = math.frexp(smaller)[1] - 1  # of the largest power of two that is not above the smaller noise
     for bits in range(_MAX_NOISE_BITS, _MIN_NOISE_BITS - 1, -1):
         step = math.ldexp(1.0, exponent - bits)
         if step >= sys.float_info.min and largest < _LIMIT * step and drawn <= MAX_SIGMA * step:
             return step
     coarsest = math.ldexp(1.0, exponent - _MIN_NOISE_BITS)
     raise InvalidInput(
-        f"numbers of 64 bits do not suffice: with {min(sigmas):g} for the smaller noise the other may be up to "
+        f"numbers of 64 bits do not suffice: with {smaller:g} for the smaller noise the other may be up to "
         f"{MAX_SIGMA * coarsest / _RAISED:.3g} and balances up to {_LIMIT * coarsest:.3g}, "
-        f"got {max(*sigmas, noise.topup):.3g} and {largest:.3g}"
+        f"got {widest:.3g} and {largest:.3g}"
     )
 
 
 @dataclass(frozen=True)
 class Lattice:
     """The multiples of a step that is a power of two, so that scaling by it rounds nothing.
-
-    Args:
-        granularity: The step.
 
     Example:
         >>> lattice = Lattice(0.25)
@@ -130,32 +97,19 @@ class Lattice:
 
     granularity: float
 
-    def __post_init__(self) -> None:
-        """Refuse what is not a power of two."""
-        step = finite_float("granularity", self.granularity, min=0.0)
-        if step < sys.float_info.min or math.frexp(step)[0] != 0.5:
-            refuse("granularity", self.granularity, "a power of two")
-
     def encode(self, values: ArrayLike) -> Numbers:
-        """Return the (d,) or (n, d) values in steps, each rounded to the nearest, halves to even."""
-        array = finite_array("values", values, (1, 2), "(d,) or (n, d)")
-        with np.errstate(over="ignore", under="ignore"):  # too large is refused below, too small is 0
-            steps = np.rint(array / self.granularity)
-        if not (fits := np.abs(steps) < _LIMIT).all():
-            where = tuple(int(index) for index in np.argwhere(~fits)[0])
-            limit = _LIMIT * self.granularity
-            raise InvalidInput(f"values{list(where)} must be below {limit:g} in absolute value, got a larger one")
-        return steps.astype(np.int64)
+        """Return values in steps, each rounded to the nearest, halves to even; they must be of the agreed domain."""
+        return np.rint(np.asarray(values) / self.granularity).astype(np.int64)
 
     def decode(self, numbers: Numbers) -> Array:
         """Return the values of integer numbers of steps, each rounded to the nearest float64."""
-        values = _numbers("numbers", numbers).astype(np.float64)
+        values = numbers.astype(np.float64)
         values *= self.granularity
         return values
 
     def level(self, sigma: float) -> int:
         """Return the noise level `sigma` in steps, rounded up: noise is never below what was asked for."""
-        steps = finite_float("sigma", sigma, min=0.0) / self.granularity
+        steps = sigma / self.granularity
         if not steps <= MAX_SIGMA:
             refuse("sigma", sigma, f"from 0 to {MAX_SIGMA * self.granularity:g}")
         return math.ceil(steps)
@@ -170,35 +124,12 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
         >>> [portion(np.array([7, -7]), r, 3).tolist() for r in range(4)]
         [[2, -3], [2, -2], [3, -2], [0, 0]]
     """
-    array = _numbers("value", value)
-    r = integer("r", r)
-    pieces = integer("pieces", pieces, min=1, max=2**31)
     if r >= pieces:
-        return np.zeros_like(array)
-    quotient = array // np.int64(pieces)
-    rest = array - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
-    part = rest * np.int64(r + 1)
-    part //= pieces
-    part += quotient
-    rest *= r
-    rest //= pieces
-    part -= rest
+        return np.zeros_like(value)
+    part = np.empty_like(value)
+    for lo in range(0, value.size, _BLOCK):
+        block = value[lo : lo + _BLOCK]
+        quotient = block // np.int64(pieces)
+        rest = block - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
+        part[lo : lo + _BLOCK] = quotient + (rest * (r + 1) // pieces - rest * r // pieces)
     return part
-
-
-def share(balance: Numbers, receivers: int) -> Numbers:
-    """Return what each of `receivers` gets of a balance, rounded down; the sender keeps balance - receivers * share.
-
-    Example:
-        >>> share(np.array([10, -10]), receivers=2).tolist()
-        [3, -4]
-    """
-    receivers = integer("receivers", receivers, max=2**31)
-    return np.asarray(_numbers("balance", balance) // np.int64(receivers + 1), dtype=np.int64)
-
-
-def _numbers(name: str, value: Numbers) -> Numbers:
-    if not isinstance(value, np.ndarray) or value.dtype != np.int64:
-        kind = value.dtype.name if isinstance(value, np.ndarray) else type(value).__name__
-        refuse(f"the type of {name}", kind, "an int64 array")
-    return value

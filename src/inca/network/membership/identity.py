@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -29,12 +30,7 @@ with importing("inca.network", extra="network"):
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        load_pem_private_key,
-    )
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CARD_FORMAT = "inca-card/3"
@@ -42,6 +38,7 @@ KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 
 _BOTH_ENDS = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+Contents = TypeVar("Contents")
 _NOT_A_PARTY = "the certificate is not a self-signed one of a party"
 
 
@@ -204,15 +201,20 @@ class Identity:
 
 def read_card(path: str | Path) -> Card:
     """Read a card that `Identity.write` wrote."""
+    return read_file(path, CARD_FORMAT, lambda fields: msgspec.convert(fields, Card))
+
+
+def read_file(path: str | Path, format_: str, convert: Callable[[dict[str, Any]], Contents]) -> Contents:
+    """Return what a JSON file of a format says, or refuse it; whatever else is in a file may be private."""
     place = file_path("path", path)
     try:
         fields = msgspec.json.decode(place.read_bytes())
         name = fields.get("format") if isinstance(fields, dict) else None
-        if name != CARD_FORMAT:
-            refuse("format", name, CARD_FORMAT)  # whatever else is in a file that was named by mistake may be private
-        return msgspec.convert(fields, Card)
+        if name != format_:
+            refuse("format", name, format_)
+        return convert(fields)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
+        raise InvalidInput(f"{path} is not a valid {format_} file: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from inca._base.files import write_json
-from inca._base.validation import file_path, instance, listed, refuse, whole_parties
+from inca._base.validation import instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
 from inca.network.addresses import Address, read_addresses
-from inca.network.membership.identity import Card, check_name
+from inca.network.membership.identity import Card, Identity, check_name, read_file
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
@@ -43,7 +43,7 @@ class Roster:
         >>> from inca.network.membership.identity import Identity
         >>> from inca.network.membership.terms import Terms, from_utc
         >>> terms = Terms(
-        ...     rounds=6, receivers=1, schedule="permutation", sigma_independent=3.0,
+        ...     rounds=6, schedule="permutation", sigma_independent=3.0,
         ...     sigma_cancelling=30.0, dimension=1, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-5, rule="analytic",
         ...     colluding=0.0, min_participants=3, period=10.0, max_clock_skew=1.0,
         ...     start=from_utc("2030-01-15T08:00:00Z"),
@@ -107,6 +107,12 @@ number of parties (2), got 3'))
         """Return the id of the party with this certificate (DER), None if there is none."""
         return self._ids.get(certificate)
 
+    def party_of(self, identity: Identity) -> int:
+        """Return the id of the party with these keys; refuse those of a stranger."""
+        if (party := self.index(identity.certificate)) is None:
+            raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {self.name!r}")
+        return party
+
     def with_parties(self, *cards: Card) -> Roster:
         """Return the roster with further parties: another session.
 
@@ -131,14 +137,11 @@ number of parties (2), got 3'))
             seed: A new public seed, which a roster that has one needs: with the old one everyone would know who sends
                 to whom long before the start, and could choose whom to cut off.
         """
-        terms = self.terms
-        again = msgspec.structs.replace(
-            terms,
-            start=start,
-            period=terms.period if period is None else period,
-            max_clock_skew=_rescaled(terms.max_clock_skew, terms.period, period),
-            seed=seed,
-        )
+        terms, skew = self.terms, self.terms.max_clock_skew
+        period = terms.period if period is None else period
+        if math.isclose(skew, terms.period / 10.0, rel_tol=1e-12):
+            skew = period / 10.0
+        again = msgspec.structs.replace(terms, start=start, period=period, max_clock_skew=skew, seed=seed)
         if again.start == terms.start:
             refuse("the start", to_utc(start), "another than before, so that it is another session")
         if terms.seed is None and seed is not None:
@@ -214,15 +217,9 @@ number of parties (2), got 3'))
         if not terms.needs_seed and n > MOST_ON_CIRCLE:
             yield f"at most {MOST_ON_CIRCLE:,} parties fit on a circle (above, a seed draws trustees), got {n:,}"
         try:
-            schedule_of_kind(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
+            schedule_of_kind(terms.schedule, n, terms.rounds, seed=0)
         except InvalidInput as error:
             yield str(error)
-
-
-def _rescaled(max_clock_skew: float, before: float, period: float | None) -> float:
-    """Return the bound on clocks for a new period: a tenth of it if it was a tenth of the old one."""
-    is_default = math.isclose(max_clock_skew, before / 10.0, rel_tol=1e-12)
-    return period / 10.0 if period is not None and is_default else max_clock_skew
 
 
 class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -237,16 +234,11 @@ class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_roster(path: str | Path) -> Roster:
     """Read a roster that `Roster.write` wrote, complete or not."""
-    place = file_path("path", path)
-    try:
-        fields = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
-        if fields.get("format") != FORMAT:
-            refuse("format", fields.get("format"), FORMAT)
-        if "terms" in fields:
-            fields["terms"] = fields_from_file(fields["terms"])
-        document = msgspec.convert(fields, RosterDocument)
-        return Roster(document.name, document.terms, document.parties, document.relays)
-    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a valid {FORMAT} file: {error}") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    return read_file(path, FORMAT, _from_fields)
+
+
+def _from_fields(fields: dict[str, Any]) -> Roster:
+    if "terms" in fields:
+        fields["terms"] = fields_from_file(fields["terms"])
+    document = msgspec.convert(fields, RosterDocument)
+    return Roster(document.name, document.terms, document.parties, document.relays)

@@ -15,35 +15,22 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from inca._base.options import Rule
-from inca._base.validation import (
-    between_0_and_1,
-    finite_float,
-    integer,
-    one_of,
-    positive,
-    refuse,
-    whole_parties,
-)
+from inca._base.validation import between_0_and_1, finite_float, integer, one_of, positive, refuse, whole_parties
 from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
-from inca.protocol.schedules import SCHEDULE_KINDS
 from inca.protocol.topup import TopUp
 from inca.protocol.transcript import AgreedGuarantee
 
 if TYPE_CHECKING:
     from inca.planning.plan import Plan
 
-_INTEGERS = {
-    "rounds": (1, 10_000),
-    "receivers": (1, 8),
-    "dimension": (1, 10_000_000),
-    "min_participants": (2, 2**31 - 1),
-}
+_INTEGERS = {"rounds": (1, 10_000), "dimension": (1, 10_000_000), "min_participants": (2, 2**31 - 1)}
 _POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
-_AS_MANY_SENDERS = ("permutation", "circle")  # schedules by which each party hears from as many as it sends to
+SCHEDULES = ("circle", "permutation")
+"""Schedules by which, in a round, each party sends to one and hears from one."""
 _SEED = re.compile("(?:[0-9a-f]{2}){16,64}")
 _YEAR_2100_S = 4_102_444_800.0  # until then a float holds microseconds exactly enough to write and read them again
 
@@ -56,8 +43,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Attributes:
         rounds: The number of rounds T.
-        receivers: To how many parties each party sends in a round, k.
-        schedule: Who sends to whom: "random", "distinct", "permutation" or "circle".
+        schedule: Who sends to whom, and hears from whom, in a round: "circle" or "permutation".
         sigma_independent: Standard deviation of the independent noise, which stays in the result.
         sigma_cancelling: Standard deviation of the cancelling noise, which is taken back.
         dimension: The number of coordinates of a value.
@@ -86,7 +72,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Example:
         >>> terms = Terms(
-        ...     rounds=6, receivers=1, schedule="permutation", sigma_independent=3.0,
+        ...     rounds=6, schedule="permutation", sigma_independent=3.0,
         ...     sigma_cancelling=30.0, dimension=4, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-5, rule="analytic",
         ...     colluding=0.1, min_participants=3, period=10.0, max_clock_skew=1.0,
         ...     start=from_utc("2030-01-15T08:00:00Z"),
@@ -96,7 +82,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     rounds: int
-    receivers: int
     schedule: str
     sigma_independent: float
     sigma_cancelling: float
@@ -126,7 +111,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             force_setattr(self, name, positive(name, getattr(self, name)))
         force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
         force_setattr(self, "sigma_together", finite_float("sigma_together", self.sigma_together, min=0.0))
-        one_of("schedule", self.schedule, SCHEDULE_KINDS)
+        one_of("schedule", self.schedule, SCHEDULES)
         self._check_domain()
         self._check_promise()
         force_setattr(self, "start", from_utc(to_utc(self.start)))
@@ -171,11 +156,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Both standard deviations."""
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
-    @property
-    def senders(self) -> int | None:
-        """From how many parties each hears in a round, if that is as many as it sends to; None: from any number."""
-        return self.receivers if self.schedule in _AS_MANY_SENDERS else None
-
     def topup(self, parties: int) -> TopUp:
         """Return how much noise each of so many parties adds when it settles, by the weights of its cohort."""
         colluders = whole_parties("colluding", self.colluding, parties)
@@ -208,7 +188,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return the terms of a planned run.
 
         Args:
-            plan: Decides rounds, receivers, schedule, noise, epsilon, delta, rule, the colluding fraction and the
+            plan: Decides rounds, schedule, noise, epsilon, delta, rule, the colluding fraction and the
                 probability of failure. It must be for incremental injection and runs that settle, and not guard against
                 eavesdroppers.
             dimension: The number of coordinates of a value.
@@ -226,7 +206,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             refuse("the eavesdropped fraction of the plan", requirements.eavesdropped, must_be)
         terms = cls(
             rounds=design.rounds,
-            receivers=design.receivers,
             schedule=design.schedule,
             sigma_independent=levels.independent,
             sigma_cancelling=levels.cancelling,

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from inca._base.extras import importing
-from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 
@@ -38,8 +37,7 @@ def client_context(identity: Identity, roster: Roster) -> ssl.SSLContext:
 
 
 def _pinned(context: ssl.SSLContext, identity: Identity, roster: Roster) -> ssl.SSLContext:
-    if roster.index(identity.certificate) is None:
-        raise InvalidInput(f"the roster {roster.name!r} does not have the certificate of {identity.name!r}")
+    roster.party_of(identity)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     # A party's certificate ends the chain by itself; it is no authority, which some versions of OpenSSL insist on.

@@ -20,8 +20,8 @@ def connected_ahead(session: SessionConfig) -> int:
     """Return to how many peers a party connects before the start: all, or in large sessions those it surely needs."""
     if session.parties <= _ALL_UP_TO:
         return session.parties - 1
-    neighbours, receivers = neighbour_distances(session.parties), session.rounds * session.receivers
-    return min(session.parties - 1, _PROPOSERS + 2 * len(neighbours) + 2 * receivers)
+    neighbours = neighbour_distances(session.parties)
+    return min(session.parties - 1, _PROPOSERS + 2 * len(neighbours) + 2 * session.rounds)
 
 
 class ConnectAhead:

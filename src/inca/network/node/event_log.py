@@ -107,10 +107,10 @@ def fields_of(path: Path) -> dict[str, Any]:
 
 
 def _status(path: Path) -> dict[str, Any]:
+    fields = fields_of(path)
     try:
-        fields: dict[str, Any] = json.loads(path.read_text())
         running = _is_running(int(fields["process"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise InvalidInput(f"{path} cannot be read: it is not what a node writes") from None
     return fields | {"running": running, "ended": path.with_name("ended.json").exists()}
 

@@ -43,7 +43,7 @@ from inca.network.protocol.records import (
 )
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/5"
+FORMAT = "inca-journal/6"
 _SETTINGS = (
     "locking_mode = EXCLUSIVE",  # and no shared memory: one process only
     "journal_mode = WAL",
@@ -63,17 +63,7 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 class Journal:
-    """The journal of one party in one session; begun if it is not there.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-        ...     journal.append([Erased()])
-        ...     journal.close()
-        ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-        [Erased()]
-    """
+    """The journal of one party in one session; begun if it is not there."""
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
         self.path = path
@@ -267,9 +257,9 @@ def _unique_key(record: Record) -> str | None:
         case Began():
             return f"round {record.round}"
         case Credited() | Tombstoned():
-            return f"decision {record.round} {record.sender} {record.slot}"
+            return f"decision {record.round}"
         case Answered():
-            return f"fate {record.round} {record.slot}"
+            return f"fate {record.round}"
         case Signed():  # of a cohort, a deposit or a refusal
             return f"signed {record.item.kind}" if record.cohort is None else f"word {record.cohort}"
         case _:

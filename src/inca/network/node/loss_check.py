@@ -10,8 +10,6 @@ keep within what was agreed on the agreed execution and had everyone been presen
    against each, with those whom delivered messages join with the party without it.
 3. A bound is not a loss. Where it is more than was agreed the loss is worked out, against `MOST_ACCOUNTS` of them at
    most, those first whose bound is worst. If these are not all, the losses against them decide.
-
-With two or more receivers a round the inequality says nothing: `MOST_ACCOUNTS` coalitions at most are considered.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ import numpy as np
 
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.session import Topology
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.theorems.coalitions import Places, coalitions_against
@@ -64,27 +61,29 @@ class LossCheck:
 
 
 class LossChecker:
-    """Works out the losses of one party on the terms of a roster, for a schedule that is known.
+    """Works out the losses of one party on the terms of a roster, for the schedule of a public seed.
 
     Losses are those of real numbers, and what whole ones add (`SessionSetup.rounding`).
     """
 
-    def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:
-        self._setup, self._topology, self.seed, self._party = setup, topology, seed, party
+    def __init__(self, setup: SessionSetup, seed: bytes, party: int) -> None:
+        self._setup, self.seed, self._party = setup, seed, party
         self._size = min(setup.session.colluders, setup.session.parties - 1)
         self._count = math.comb(setup.session.parties - 1, self._size)
-        self._planned: LossCheck | None = None
+        self.checks: dict[frozenset[int], LossCheck] = {}
+        """What was worked out last, by cohort."""
 
+    @cached_property
     def planned(self) -> LossCheck:
-        """Return the party's loss had everyone been present throughout; worked out once, whatever happens."""
-        if self._planned is None:
-            run = Execution(self._topology.schedule, self._setup.roster.terms.injection)
-            self._planned = self._worst(run.settled())
-        return self._planned
+        """The party's loss had everyone been present throughout."""
+        schedule = self._setup.session.topology(self.seed).schedule
+        run = Execution(schedule, self._setup.roster.terms.injection)
+        return self._worst(run.settled())
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
-        return self._worst(realized.execution)
+        check = self.checks[realized.cohort] = self._worst(realized.execution)
+        return check
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int] | None = None) -> Certificate:
         """Return the certificate of the agreed execution against one coalition, by default the one that looks worst."""
@@ -99,10 +98,8 @@ class LossChecker:
     def coalitions(self) -> Places:
         """Coalitions to be considered, one in each row: all there are, or drawn in a way that anybody can repeat."""
         session, party, failure = self._setup.session, self._party, self._setup.roster.terms.failure
-        most = MOST_ACCOUNTS
-        if session.receivers == 1:
-            enough = _MOST_REFUSALS / (session.parties * failure) if failure else math.inf
-            most = int(min(MOST_COALITIONS, max(MOST_ACCOUNTS, enough)))
+        enough = _MOST_REFUSALS / (session.parties * failure) if failure else math.inf
+        most = int(min(MOST_COALITIONS, max(MOST_ACCOUNTS, enough)))
         key = hashlib.sha256(b"inca-coalitions/3" + session.id + self.seed + party.to_bytes(4, "little")).digest()[:16]
         rng = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
         return coalitions_against(party, parties=session.parties, size=self._size, most=most, rng=rng)
@@ -119,7 +116,7 @@ class LossChecker:
     def _considered(self, losses: PartyLosses) -> Places:
         """Return the coalitions; on a circle, if these are not all, one of them cuts the party off if any does."""
         session, drawn, graph = self._setup.session, self.coalitions, losses.graph
-        if graph is None or session.schedule != "circle" or len(drawn) == self._count:
+        if session.schedule != "circle" or len(drawn) == self._count:
             return drawn
         cut = graph.cut_around(self._party, self._size) or ()
         others = set(range(session.parties)) - {self._party}

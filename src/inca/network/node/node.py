@@ -61,7 +61,6 @@ class SessionEnd:
     reason: str
     loss_check: LossCheck | None = None
     loss_checker: LossChecker | None = None
-    stopped: bool = False
     unfinished: bool = False
     """Whether there may still be a result: the party has accepted commit, and does not know the outcome."""
     lie: Lie | None = None
@@ -94,23 +93,16 @@ class Node(TransportEvents):
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
     ) -> None:
-        me = setup.roster.index(identity.certificate)
-        if me is None:
-            raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
+        me, self._options = setup.roster.party_of(identity), options or NodeOptions()
         self.setup, self.identity, self.me, self.folder = setup, identity, me, folder
-        options = options or NodeOptions()
-        self._read_value, self._clip, self._access = read_value, options.clip, options.access
-        self._first_start = options.first_start
-        self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
-        self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
-        rng, serve_s = random.SystemRandom(), options.serve_s
+        self._read_value, self._on_event, self._on_ended = read_value, on_event, on_ended
+        self._clock = self._options.clock or session_clock()
+        rng, serve_s = random.SystemRandom(), self._options.serve_s
         self._party = Party(setup.session, me, sign=identity.sign, verify=self._verify, rng=rng, serve_s=serve_s)
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
         self._ahead = ConnectAhead(lambda peer: self._transport.send(peer, _PROBE))
-        self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
-        self._preloaded: LossChecker | None = None  # for the agreed seed, if there is one
         self._told: SessionEnd | None = None
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
@@ -133,7 +125,7 @@ class Node(TransportEvents):
 
     async def run(self) -> SessionEnd:
         """Take part in the session."""
-        if (self.folder / "ended.json").exists() and not self._serve_s:
+        if (self.folder / "ended.json").exists() and not self._options.serve_s:
             raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
         began = self._clock()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -144,19 +136,20 @@ class Node(TransportEvents):
         self._status = StatusFile(self.folder / "status.json")
         try:
             records = self.journal.read()
-            noisy = self.setup.add_noise(self._read_value(), clip=self._clip) if not records else None
+            noisy = self.setup.add_noise(self._read_value(), clip=self._options.clip) if not records else None
             await in_daemon_thread(self._load_accountant)
             await self._open_transport()
             try:
                 await self._check_clocks()
                 self._write_status(stage="drawing")  # which keeps this thread busy for a while if vectors are long
+                first_start = self._options.first_start
                 if records:
                     self._log.log_event("comes back", records=len(records))
-                    effects = self._party.recover(self._clock(), records, first_start=self._first_start)
+                    effects = self._party.recover(self._clock(), records, first_start=first_start)
                     self._commit(effects)
                 elif noisy is not None:
-                    secrets, vouched = [os.urandom(32) for _ in range(3)], self._first_start
-                    self._commit(self._party.open(self._clock(), noisy, *secrets, began=began, first_start=vouched))
+                    secrets = [os.urandom(32) for _ in range(3)]
+                    self._commit(self._party.open(self._clock(), noisy, *secrets, began=began, first_start=first_start))
                 self._write_status(now=True)
                 await self._take_part()
             finally:
@@ -164,7 +157,7 @@ class Node(TransportEvents):
         except CorruptJournal as error:
             raise JournalUnusable(str(error)) from None
         finally:
-            self._log.log_event("stopped" if self._stopping or self._party.unfinished else "ended")
+            self._log.log_event("stopped" if self._stopping or self._party.finalization.unfinished else "ended")
             self._log.close()
             self.journal.close()
         return self._with_loss(self._end()) if self._told is None else self._told
@@ -174,8 +167,9 @@ class Node(TransportEvents):
     async def _open_transport(self) -> None:
         roster = self.setup.roster
         limits = limits_for(self.setup.session)
-        self._transport = transport_for(roster, self.identity, limits, self, self._access, clock=self._clock)
-        await start_transport(self._transport, roster.addresses_of(self.me), self._access)
+        access = self._options.access
+        self._transport = transport_for(roster, self.identity, limits, self, access, clock=self._clock)
+        await start_transport(self._transport, roster.addresses_of(self.me), access)
         session, start = roster.session.hex(), roster.terms.start
         self._log.log_event("listens", session=session, parties=len(roster.parties), start=start)
 
@@ -212,7 +206,8 @@ class Node(TransportEvents):
     @property
     def _patience_ends(self) -> float:
         """Until when to wait for those without whom there is no outcome, if that is what is left to do."""
-        return self._unfinished_until if self._party.outcome_known and self._party.unfinished else inf
+        unfinished = self._party.outcome_known and self._party.finalization.unfinished
+        return self._options.unfinished_until if unfinished else inf
 
     def _begin_to_tell(self) -> None:
         """Tell how the session ends, if there is news, while others are served: losses and certificates take long."""
@@ -226,9 +221,9 @@ class Node(TransportEvents):
     @property
     def _has_news(self) -> bool:
         """Whether the end is known, and is not the one that was told; a result may come while others are served."""
-        party, told = self._party, self._told
-        as_told = told is not None and (told.result, told.unfinished) == (party.result, party.unfinished)
-        return party.outcome_known and not as_told
+        end, told = self._party.finalization, self._told
+        as_told = told is not None and (told.result, told.unfinished) == (end.result, end.unfinished)
+        return self._party.outcome_known and not as_told
 
     async def _tell_end(self) -> None:
         """Tell how the session ends, if there is news."""
@@ -242,9 +237,8 @@ class Node(TransportEvents):
             await asyncio.to_thread(self._on_ended, self._told)
 
     def _end(self) -> SessionEnd:
-        party = self._party
-        stopped = not party.outcome_known
-        return SessionEnd(party.result, party.reason, stopped=stopped, unfinished=party.unfinished, lie=party.lie)
+        end = self._party.finalization
+        return SessionEnd(end.result, end.reason, unfinished=end.unfinished, lie=end.lie)
 
     def _with_loss(self, end: SessionEnd) -> SessionEnd:
         return replace(end, loss_check=self._final_loss(end.result), loss_checker=self._loss_checker)
@@ -254,12 +248,13 @@ class Node(TransportEvents):
 
         A party that was restarted has forgotten its loss, if it had made its deposit before.
         """
+        checks = {} if self._loss_checker is None else self._loss_checker.checks
         if result is None:
-            return max(self._loss_checks.values(), key=lambda check: check.epsilon, default=None)
+            return max(checks.values(), key=lambda check: check.epsilon, default=None)
         cohort = result.realized.cohort
-        if self.me in cohort and cohort not in self._loss_checks:
-            self._check_realized_loss(result.realized)
-        return self._loss_checks.get(cohort)
+        if self.me in cohort and cohort not in checks:
+            return self._known_loss_checker().realized(result.realized)
+        return checks.get(cohort)
 
     async def _sleep(self, seconds: float) -> None:
         self._woken.clear()
@@ -275,7 +270,7 @@ class Node(TransportEvents):
         self.journal.append(effects.records)
         if (changes := self._party.signed_items.changes) != self._written_changes:
             self._written_changes = changes
-            self.journal.write_ahead(self._party.sealed_messages)
+            self.journal.write_ahead(self._party.finalization.sealed_messages)
         sent, frame = None, tuple[bytes, ...]()
         for peer, message in effects.sends:
             if message is not sent:  # the same to all is encoded once
@@ -313,8 +308,8 @@ class Node(TransportEvents):
 
     def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
-        (deposits, expected), (keys, keys_needed) = party.deposits, party.keys
-        arriving, sealed_bytes = self._transport.arriving, self._party.signed_items.sealed_bytes
+        (deposits, expected), (keys, keys_needed) = party.finalization.deposits, party.finalization.keys
+        arriving, sealed_bytes = self._transport.arriving, party.signed_items.sealed_bytes
         received = self._bytes_received + sum(arriving)
         here = here_of(deposits, expected, arriving, sealed_bytes)
         fields = {
@@ -323,7 +318,7 @@ class Node(TransportEvents):
             "stage": stage or party.stage,
             "round": party.ledger.round,
             "rounds": self.setup.session.rounds,
-            "attended": max(0, party.ledger.attended - 1),
+            "attended": len(party.ledger.fates),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
             "through_relays": sum(way.relay is not None for way in self._transport.ways.values()),
@@ -424,9 +419,8 @@ class Node(TransportEvents):
 
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
-        seed = self.setup.session.seed or bytes(32)
-        self._preloaded = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
-        self._preloaded.planned()
+        self._loss_checker = LossChecker(self.setup, self.setup.session.seed or bytes(32), self.me)
+        _ = self._loss_checker.planned
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
         """Do something long without keeping the peers waiting; it returns why not to go on, or nothing."""
@@ -435,22 +429,19 @@ class Node(TransportEvents):
 
     def _check_planned_loss(self) -> str:
         """Is the loss allowed if everyone is present throughout? Asked before anything is sent."""
-        refusal = self._log_loss("planned loss", self._known_loss_checker().planned())
+        refusal = self._log_loss("planned loss", self._known_loss_checker().planned)
         return f"even with everyone present {refusal}" if refusal else ""
 
     def _check_realized_loss(self, realized: RealizedExecution) -> str:
         """Is the loss allowed on the agreed execution? Asked before anything is deposited for it."""
-        check = self._loss_checks[realized.cohort] = self._known_loss_checker().realized(realized)
-        return self._log_loss("own loss", check)
+        return self._log_loss("own loss", self._known_loss_checker().realized(realized))
 
     def _known_loss_checker(self) -> LossChecker:
         """Return what works out losses for the schedule, which must be known."""
-        if self._loss_checker is None:
-            ledger = self._party.ledger
-            if ledger.seed is None or ledger.topology is None:
-                raise RuntimeError("there is no schedule yet")
-            known = self._preloaded if self._preloaded is not None and self._preloaded.seed == ledger.seed else None
-            self._loss_checker = known or LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        seed = self._party.ledger.seed
+        assert seed is not None
+        if self._loss_checker is None or self._loss_checker.seed != seed:
+            self._loss_checker = LossChecker(self.setup, seed, self.me)
         return self._loss_checker
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
@@ -462,7 +453,7 @@ class Node(TransportEvents):
 
 def _label(message: Message) -> Offer | None:
     """Return what the transport remembers of a message: which offer it is, not its payload."""
-    return Offer(message.round, message.slot, b"") if isinstance(message, Offer) else None
+    return Offer(message.round, b"") if isinstance(message, Offer) else None
 
 
 def _refusal(task: asyncio.Future[str]) -> str:

@@ -118,7 +118,7 @@ class PayloadFiles:
         path = self._unnamed[number] = payload_path(self._journal, number)
         write(path, content)
         payload = PayloadFile(path, number, len(content))
-        weakref.finalize(payload, self._remove, number)
+        weakref.finalize(payload, self._remove, number).atexit = False  # the exit of a fork, say, is not ours
         return payload
 
     def _write_ahead(self, item: Item, number: int) -> None:

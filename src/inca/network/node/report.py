@@ -16,7 +16,6 @@ import numpy as np
 from inca._base.files import write_json
 from inca._base.types import Array
 from inca._base.version import __version__
-from inca.documents.certificate import CertificateDocument
 from inca.documents.document import finite_or_none
 from inca.documents.result import MOST_IN_JSON, ResultArrays, ResultDocument
 from inca.errors import InvalidInput
@@ -96,13 +95,6 @@ def _numbers(shown: EstimateInDomain, total: Numbers, folder: Path) -> dict[str,
     }
 
 
-def certificate_of(end: SessionEnd) -> CertificateDocument | None:
-    """Return the certificate against the worst coalition that was considered, if the party is in the result."""
-    if end.result is None or end.loss_checker is None or end.loss_check is None:
-        return None
-    return end.loss_checker.certify(end.result.realized, end.loss_check.coalition).document()
-
-
 def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
     """Write result, execution, proof and certificate, each whole or not at all, and mark the session as ended.
 
@@ -114,8 +106,9 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     if end.result is not None:
         write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
     document.write(folder / "result.json")
-    if (certificate := certificate_of(end)) is not None:
-        certificate.write(folder / "certificate.json")
+    if end.result is not None and end.loss_checker is not None and end.loss_check is not None:
+        certificate = end.loss_checker.certify(end.result.realized, end.loss_check.coalition)
+        certificate.document().write(folder / "certificate.json")
     if not end.unfinished:  # else it may be taken up again, and there may be a result
         mark_ended(folder, document)
     return document

@@ -122,9 +122,7 @@ def forget_session(setup: SessionSetup, identity: Identity, folder: Path) -> Res
     Only an operator can decide that. It is refused where there is nothing to forget, as the session has not begun here,
     has ended, or comes to an end by itself, and while the party runs.
     """
-    me, path = setup.roster.index(identity.certificate), folder / "journal.db"
-    if me is None:
-        raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
+    me, path = setup.roster.party_of(identity), folder / "journal.db"
     if (ended := (folder / "ended.json").exists()) or not path.exists():
         state = "ended" if ended else "not begun"
         raise InvalidInput(f"the session has {state} here ({folder}): there is nothing to forget")

@@ -14,13 +14,6 @@ def session_clock(steady: Clock | None = None) -> Clock:
     A wall clock that is set back by an hour would otherwise keep its party in a round for an hour. Whether the wall
     clock was right when it was read, the clock check before the start says (`clock_check`). `steady` returns seconds
     since any moment; by default those of the system, with the time that it was suspended where the system counts it.
-
-    Example:
-        >>> seconds = iter([100.0, 100.0, 107.5])
-        >>> clock = session_clock(lambda: next(seconds))
-        >>> before = clock()
-        >>> clock() - before
-        7.5
     """
     steady = steady or _seconds_passed
     anchor = time.time() - steady()

@@ -1,16 +1,15 @@
 """What a session costs a party: bytes on its links, memory, disk and time: estimates, rather too high than too low.
 
 Everything follows from the number of *vectors*, which have 8 bytes for each coordinate and for the weight. A party
-sends one to each receiver of a round, and its sealed final message to all others; it receives as many.
+sends one in a round, and its sealed final message to all others; it receives as many.
 
 Example:
     >>> session = SessionConfig(
-    ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
-    ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0,
-    ...     period=10.0,
+    ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
+    ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0, period=10.0,
     ... )
     >>> session_bytes(session).sentence
-    '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
+    '113 MB sent and as much received; 384 MiB of memory, 253 MiB of disk'
     >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
     >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
     >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 from inca.network.protocol.session import SessionConfig
 
 _BASE_BYTES = 200 * 2**20  # of a process without vectors: libraries and compiled code; measured
-_WORKING_VECTORS = 12  # balance, value, masks, a result and its interval; measured, as is one more for each party
+_WORKING_VECTORS = 12  # balance, value, a result and its interval; measured
 _SAFETY_FACTOR = 1.5  # for further cohorts on the disk, and for all that times leave out
 _CHECKS_PER_PARTY = 40  # signatures' worth of work on all small messages about one party; measured at 100 parties
 _DELAYS_AT_THE_END = 13  # one after the other: for digests, two decisions, deposits and keys
@@ -36,7 +35,7 @@ class SessionBytes:
     """What a party sends and receives if nothing is lost, and the memory and disk that it needs."""
 
     traffic: int
-    """Sent, and received: if as many send to a party as it sends to, the same."""
+    """Sent, and received: the same."""
     memory: int
     disk: int
 
@@ -50,11 +49,12 @@ class SessionBytes:
 
 def session_bytes(session: SessionConfig) -> SessionBytes:
     """Return how many bytes a session takes."""
-    n, vector, shares = session.parties, session.payload_bytes, session.rounds * session.receivers
-    kept = 4 + 2 * shares + n  # the value, shares out and in, final messages of all, the result and its sum
+    n, rounds, vector = session.parties, session.rounds, session.payload_bytes
+    kept = 4 + 2 * rounds + n  # the value, shares out and in, final messages of all, the result and its sum
     return SessionBytes(
-        traffic=vector * (shares + n - 1),
-        memory=_BASE_BYTES + vector * (2 * n + _WORKING_VECTORS),
+        traffic=vector * (rounds + n - 1),
+        # The masks of all rounds, and later the final messages of all, which arrive at once and then lie on the disk.
+        memory=_BASE_BYTES + vector * (max(n, rounds) + _WORKING_VECTORS),
         disk=int(_SAFETY_FACTOR * vector * kept) + 2**20,
     )
 
@@ -86,10 +86,10 @@ class SessionSeconds:
 def session_seconds(
     session: SessionConfig, machine: MachineSeconds, link: float, round_trip: float = 0.0
 ) -> SessionSeconds:
-    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which receives from all others."""
-    n, k, vector = session.parties, session.receivers, session.payload_bytes
+    """Return how long the stages take; `link` in bytes a second, of the slowest peer, as it receives from all."""
+    n, vector = session.parties, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
-    sending = k * vector / link + (k + 1) * both
+    sending = vector / link + 2 * both
     one_round = max(session.min_round_duration, sending + round_trip)
     deposits = (n - 1) * vector / link + n * both
     opening = n * machine.unseal + 2 * machine.write

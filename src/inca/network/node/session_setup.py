@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from inca._base.types import Array
 from inca._base.validation import real_array, refuse, whole_parties
@@ -17,7 +17,6 @@ from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
 from inca.network.membership.roster import Roster
-from inca.network.node.rounding import added_mu, shares_offered
 from inca.network.protocol.opening.trustees import Tolerance, tolerance_of
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
@@ -48,7 +47,7 @@ class SessionSetup:
         terms = self.roster.terms
         noise = replace(terms.noise_levels, topup=self._topup.most(terms.min_participants))
         parties = len(self.roster.parties)
-        return Lattice(granularity_for(noise, terms.max_coordinate, parties, terms.rounds, senders=terms.senders))
+        return Lattice(granularity_for(noise, terms.max_coordinate, parties, terms.rounds))
 
     @cached_property
     def noise_excess(self) -> float:
@@ -58,8 +57,7 @@ class SessionSetup:
         """
         terms = self.roster.terms
         mu = mu_for(terms.epsilon, terms.delta, terms.rule)
-        expected = np.full(len(self.roster.parties), terms.receivers * terms.rounds)
-        added = self._added_mu(np.ones(expected.size), expected, self._topup.least) / mu
+        added = self._added_mu(np.ones(len(self.roster.parties)), self._topup.least) / mu
         if not added <= _MAX_ADDED_SHARE:
             most = f"so small that whole numbers add at most {_MAX_ADDED_SHARE:g} of the agreed loss"
             refuse("dimension", terms.dimension, f"{most} (they would add {added:.3g} of it)")
@@ -71,7 +69,7 @@ class SessionSetup:
         That is the term that is added, and by how much the noise is larger than agreed, beyond what encoding values
         takes.
         """
-        added = self._added_mu(execution.total_weights, shares_offered(execution), self.noise_levels(execution).topup)
+        added = self._added_mu(execution.total_weights, self.noise_levels(execution).topup)
         return Rounding((1.0 + self.noise_excess) / (1.0 + self._encoding) - 1.0, added)
 
     @property
@@ -111,19 +109,12 @@ class SessionSetup:
         """What standard deviations are multiplied by when noise is drawn."""
         return (1.0 + self.noise_excess) / self.lattice.granularity
 
-    def _added_mu(self, weights: Array, received: NDArray[np.int64], topup: float) -> float:
+    def _added_mu(self, weights: Array, topup: float) -> float:
         terms, step = self.roster.terms, self.lattice.granularity
         levels = NoiseLevels(
             independent=terms.sigma_independent / step, cancelling=terms.sigma_cancelling / step, topup=topup / step
         )
-        return added_mu(
-            levels,
-            rounds=terms.rounds,
-            receivers=terms.receivers,
-            dimension=terms.dimension,
-            weights=weights,
-            received=received,
-        )
+        return added_mu(levels, rounds=terms.rounds, dimension=terms.dimension, weights=weights)
 
     @cached_property
     def session(self) -> SessionConfig:
@@ -134,7 +125,6 @@ class SessionSetup:
             id=self.roster.session,
             parties=len(self.roster.parties),
             rounds=terms.rounds,
-            receivers=terms.receivers,
             schedule=terms.schedule,
             dimension=terms.dimension,
             # Rounded up, as clipping to a ball may end just outside of it.
@@ -183,3 +173,18 @@ class SessionSetup:
         mean = self.lattice.decode(total)
         mean *= WEIGHT / weight
         return mean
+
+
+def added_mu(noise_in_steps: NoiseLevels, *, rounds: int, dimension: int, weights: ArrayLike) -> float:
+    """Return what whole numbers add to every party's mu, at most, by the weights of all parties (docs/rounding.md).
+
+    A loss is the size of the smallest change of the noise that hides another value. On the lattice it must consist of
+    whole numbers, and shares and portions are rounded down; chosen well, it differs from the real one by a few steps:
+    each of the T masks of a party changes by at most 8 steps more or less than in real numbers, and the noise of a
+    party of weight w by 3 / w. Where parties top up their noise, that changes by at most 1/2, and the other by 3.5 / w.
+    """
+    parts, topped_up = np.asarray(weights, dtype=np.float64), noise_in_steps.topup > 0.0
+    masks = 8.0 * math.sqrt(rounds * parts.size) / noise_in_steps.cancelling
+    own = float(np.linalg.norm((3.5 if topped_up else 3.0) / parts)) / noise_in_steps.independent
+    topup = 0.5 * math.sqrt(parts.size) / noise_in_steps.topup if topped_up else 0.0
+    return math.sqrt(dimension) * math.hypot(masks, own, topup)

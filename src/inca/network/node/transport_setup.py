@@ -55,15 +55,13 @@ def transport_for(
 ) -> Transport:
     """Return a transport to all parties of a roster, which trusts exactly their certificates."""
     server, client = server_context(identity, roster), client_context(identity, roster)
-    me = roster.index(identity.certificate)
-    assert me is not None  # or there would be no contexts
     addresses = [roster.addresses_of(party) for party in range(len(roster.parties))]
     relay = None
     if any(address.relayed for party in addresses for address in party):
         key, names = raw_key(identity.key.public_key()), [card.fingerprint for card in roster.parties]
         relay = RelayAccess(key=key, sign=identity.sign, names=names, ca=access.relay_ca)
     config = TransportConfig(
-        me=me,
+        me=roster.party_of(identity),
         addresses=addresses,
         session=session or roster.session,
         server=server,

@@ -37,6 +37,7 @@ from inca.network.preflight.peer_checks import PeerChecks
 from inca.network.preflight.period_check import LinkSpeed, Needed, check_period, estimate
 from inca.network.protocol.records import Credited
 from inca.network.transport.transport import ClockMeasurement
+from inca.reporting.parts import in_words
 
 FORMAT = "inca-doctor/1"
 _MAX_TRIALS, _MIN_TRIALS, _TRIAL_BYTES = 200, 3, 2**28  # transactions with which the journal is tried, and their size
@@ -152,9 +153,9 @@ def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:
         except IncaError as error:
             return our_problem("start", str(error))
     if left <= 0:
-        text = f"the session began {_length(-left)} ago: peers are left in peace"
+        text = f"the session began {in_words(round(-left))} ago: peers are left in peace"
         return our_problem("start", text, seconds_left=left)
-    return fine("start", f"in {_length(left)}", seconds_left=left)
+    return fine("start", f"in {in_words(round(left))}", seconds_left=left)
 
 
 def _check_machine(setup: SessionSetup, me: int, identity: Identity, state: Path) -> tuple[list[Check], MachineSeconds]:
@@ -208,7 +209,7 @@ def _check_journal(setup: SessionSetup, state: Path) -> Check:
             journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=0)
             for t in range(trials):
                 began = time.perf_counter()
-                journal.append([Credited(t, 0, 0, payload)])
+                journal.append([Credited(t, payload)])
                 times.append(time.perf_counter() - began)
             modes = sorted({stat.S_IMODE(path.stat().st_mode) for path in Path(folder).iterdir()})
             kept = len(journal.read())
@@ -247,22 +248,11 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     if seed is None:
         seed = hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest()
         of = " (a sample: the seed is drawn later)"
-    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned()
+    planned = LossChecker(setup, seed, me).planned
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
         return our_problem("loss", f"even with everyone present {planned.refusal}{of}", **figures)
     return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present{of}", **figures)
-
-
-def _length(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> _length(3620.0), _length(61.0)
-    ('1 h 0 min', '1 min 1 s')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _size(count: int) -> str:

@@ -26,23 +26,14 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 def measure_machine(
     session: SessionConfig, identity: Identity, trustees: int, threshold: int, *, write: float, assess: float
 ) -> MachineSeconds:
-    """Measure what a session's work takes, on vectors of half a million numbers if its own are longer.
-
-    Args:
-        session: The session.
-        identity: Keys to sign with.
-        trustees: How many there are.
-        threshold: How many of them open.
-        write: Seconds in which one vector was written durably.
-        assess: Seconds in which the planned loss was worked out.
-    """
+    """Measure what a session's work takes, on vectors of half a million numbers at most."""
     count = min(session.dimension, _SAMPLE)
     scale = session.payload_bytes / (8 * (count + 1))
     discrete_gaussian(session.sigma_cancelling, 8, Keystream(bytes(32), b"first"))  # which compiles it
     stream = Keystream(bytes(32), b"sample")
     drawn, numbers = _seconds(lambda: discrete_gaussian(session.sigma_cancelling, count, stream))
     vector = numbers.astype("<i8").tobytes()
-    taken, _ = _seconds(lambda: payload_hash(_payload(decode(encode(Offer(1, 0, vector))))))
+    taken, _ = _seconds(lambda: (decode(encode(Offer(1, vector))), payload_hash(vector)))
     keys = [clamped(trustee.to_bytes(32, "little")) for trustee in range(trustees)]
     dealing = Dealing(bytes(32), 0, bytes(32), 0, {i: public_of(key) for i, key in enumerate(keys)}, threshold)
     deposit, sealed = dealing.deal(bytes(32), vector)
@@ -54,9 +45,7 @@ def measure_machine(
 
     unsealed, _ = _seconds(unseal)
     signature = identity.sign(vector[:32])
-    verified, _ = _seconds(
-        lambda: [verify(identity.certificate, vector[:32], signature) for _ in range(_SIGNATURES)],
-    )
+    verified, _ = _seconds(lambda: [verify(identity.certificate, vector[:32], signature) for _ in range(_SIGNATURES)])
     return MachineSeconds(
         draw=scale * drawn,
         take=scale * taken,
@@ -65,11 +54,6 @@ def measure_machine(
         verify=verified / _SIGNATURES,
         assess=assess,
     )
-
-
-def _payload(message: object) -> bytes:
-    assert isinstance(message, Offer)
-    return message.payload
 
 
 def _seconds(work: Callable[[], Outcome]) -> tuple[float, Outcome]:

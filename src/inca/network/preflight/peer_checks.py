@@ -16,7 +16,6 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import NetworkAccess, limits_for, start_transport, transport_for
 from inca.network.preflight.advice import ADVICE, UNHEARD
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check, fine, our_problem
-from inca.network.preflight.relay_checks import check_relays, silence
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import ClockMeasurement, Way
@@ -26,6 +25,7 @@ _LINGER_S = 1.0  # for a peer that has reached us to ask its own questions
 _RETRY_S = 0.2  # after which a peer that is not there is asked again
 _MIN_ANSWER_S = 0.2  # for a peer that is asked at the last moment
 _NOT_THERE_YET = (FailureCause.REFUSED, FailureCause.NO_ANSWER, FailureCause.NOT_REGISTERED)
+_SAYS_NOTHING = (FailureCause.UNRESPONSIVE, FailureCause.TIMED_OUT)
 _SILENT = (FailureCause.TIMED_OUT, FailureCause.NO_ROUTE)  # it may not have started, or a firewall is between
 _ASKED_AGAIN = (*_NOT_THERE_YET, FailureCause.LOST)  # as two that dial each other may both give way
 _MAX_PADDING = 2**23  # bytes with which the rate of a link is measured, at once
@@ -114,7 +114,7 @@ class PeerChecks(TransportEvents):
     async def measure_rates(self, peers: Iterable[int], seconds: float) -> dict[int, float]:
         """Measure how many bytes a second each of these peers takes from us, one after the other."""
         session, rates = self._setup.session, dict[int, float]()
-        size, deadline = min(session.payload_bytes * session.receivers, _MAX_PADDING), time.monotonic() + seconds
+        size, deadline = min(session.payload_bytes, _MAX_PADDING), time.monotonic() + seconds
         for peer in peers:
             if (left := deadline - time.monotonic()) <= 0.0:
                 break
@@ -127,9 +127,22 @@ class PeerChecks(TransportEvents):
         await asyncio.sleep(self._last_contact + _LINGER_S - time.monotonic())
 
     def own_relays(self) -> list[Check]:
-        """Say at which relays the others can reach us."""
-        own = self._roster.addresses_of(self._me)
-        return check_relays(own, self._transport.registered, self._relay_failures, self._seconds)
+        """Say at which relays the others can reach us; one is in the way only where it leaves them no other way."""
+        own, registered, checks = self._roster.addresses_of(self._me), self._transport.registered, list[Check]()
+        reachable = bool(registered) or not all(address.relayed for address in own)
+        for relay in [address for address in own if address.relayed]:
+            if relay in registered:
+                checks.append(fine("relay", f"registered at {relay}"))
+            else:
+                failure = self._relay_failure(relay)
+                advice = ADVICE[failure.cause]
+                text = f"not registered: {failure.detail}; {advice.text}"
+                checks.append(Check("relay", "note" if reachable else "problem", text, advice.state, advice.fault))
+        return checks
+
+    def _relay_failure(self, relay: Address) -> Failure:
+        detail = f"the relay {relay} did not answer within {self._seconds:g} s"
+        return self._relay_failures.get(relay, Failure(FailureCause.RELAY_UNREACHABLE, detail))
 
     def checks(self, measurements: Mapping[int, ClockMeasurement], enough: Mapping[int, str]) -> list[Check]:
         """Say how every peer is, and whether its link is fast enough, in words by peer."""
@@ -159,12 +172,12 @@ class PeerChecks(TransportEvents):
     def _failure(self, peer: int) -> Failure:
         """Return why a peer was not reached; through a relay that says nothing, nothing is heard of any peer."""
         failure, addresses = self._failures[peer], self._roster.addresses_of(peer)
-        if failure.cause is not FailureCause.UNRESPONSIVE or not all(address.relayed for address in addresses):
+        if failure.cause not in _SAYS_NOTHING or not all(address.relayed for address in addresses):
             return failure
         if any(address in self._transport.registered for address in addresses):
             return failure
-        known = [self._relay_failures[address] for address in addresses if address in self._relay_failures]
-        return known[0] if known else silence(addresses[0], self._seconds)
+        known = [address for address in addresses if address in self._relay_failures]
+        return self._relay_failure(known[0] if known else addresses[0])
 
     def _check_failure(self, peer: int, failure: Failure) -> Check:
         name, advice = self._roster.names[peer], ADVICE[failure.cause]

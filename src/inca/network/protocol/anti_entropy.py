@@ -20,12 +20,10 @@ have come before they could be understood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from math import inf
 
-from inca.network.protocol.agreement.agenda import kind_of
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
@@ -53,6 +51,7 @@ class AntiEntropy:
         self._traffic = Traffic(context.session)
         self.due = 0.0
         """When it is time to talk again."""
+        self._first_pause = context.session.period / _FIRST_TALKS_PER_PERIOD
         self._pause = self._latest = 0.0  # until then, and when it is due even if there is news
         self._news_until = -inf  # more is expected
         self._seen = (0, 0)  # changes of the items and of who is down, when they were last passed on
@@ -67,10 +66,6 @@ class AntiEntropy:
         """Expect news, and talk soon again if there is none."""
         self._distance, self._pause = 0, self._first_pause
         self._set_due(now)
-
-    @property
-    def _first_pause(self) -> float:
-        return self._context.session.period / _FIRST_TALKS_PER_PERIOD
 
     def _set_due(self, now: float) -> None:
         self.due, self._latest = now + self._pause, now + _MAX_PAUSES * self._pause
@@ -157,7 +152,7 @@ class AntiEntropy:
             asked |= reachable
         doubtful = sorted((missed & set(context.down)) - context.gone)  # they may be back, all of them at once
         asked |= set(context.rng.sample(doubtful, min(few, len(doubtful))))
-        have = context.have()
+        have = context.signed_items.have()
         for peer in sorted(asked):
             context.send(peer, have)
 
@@ -167,9 +162,11 @@ class AntiEntropy:
             case Have():
                 self.handle_have(now, peer, message)
             case Want():
-                self.handle_want(now, peer, message)
+                self._consensus.tell(now, peer, message.decided)
+                self._send_items(now, peer, self._context.signed_items.wanted(message), self._traffic.answer_bytes)
             case Fetch():
-                self._answer(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
+                named = self._context.signed_items.with_contents(message.kind, message.contents)
+                self._send_items(now, peer, named, self._traffic.answer_bytes)
             case Items():
                 self.handle_items(now, peer, message)
                 self._consensus.reconsider(now)
@@ -185,7 +182,7 @@ class AntiEntropy:
         lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
         self._claims[peer] = message
         if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
-            context.send(peer, context.have(reply=True))
+            context.send(peer, context.signed_items.have(reply=True))
         if not message.reply and now < self._news_until:
             lacking = {}
         elif context.ledger.topology is None:  # the rest could not be understood yet
@@ -195,10 +192,9 @@ class AntiEntropy:
             bits = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items() if number}
             context.send(peer, Want(bits, decided))
         if message.decided >= decided and (named := self._finalization.named) is not None:
-            kind = kind_of(named.step)
-            contents = [e for e in self._finalization.lacking if self._unasked(now, peer, f"named {kind}", 1 << e[0])]
-            if contents:
-                context.send(peer, Fetch(kind, contents))
+            what, absent = f"named {named.kind}", self._finalization.lacking
+            if contents := [entry for entry in absent if self._unasked(now, peer, what, 1 << entry[0])]:
+                context.send(peer, Fetch(named.kind, contents))
 
     def _unasked(self, now: float, peer: int, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
@@ -227,33 +223,17 @@ class AntiEntropy:
         own = wanted[1] == 1 << peer and wanted[0] in self._context.signed_items.by_kind
         return own or peer not in in_vain or now >= until + _GIVES_WAY_PERIODS * self._context.session.period
 
-    def handle_want(self, now: float, peer: int, message: Want) -> None:
-        """Send what the peer wants and is there."""
-        self._consensus.tell(now, peer, message.decided)
-        self._answer(now, peer, chain.from_iterable(self._context.signed_items.batches(message)))
-
-    def _answer(self, now: float, peer: int, items: Iterable[Item]) -> None:
-        """Send items that a peer asks for, at most so many at once as an honest one does."""
-        self._send_items(now, peer, items, self._traffic.answer_bytes)
-
     def _send_items(self, now: float, peer: int, items: Iterable[Item], room: float = inf) -> None:
-        for batch in list(in_batches(self._not_sent(now, peer, items, room))):
-            self._context.send(peer, Items(batch))
-
-    def _not_sent(self, now: float, peer: int, items: Iterable[Item], room: float) -> Iterator[Item]:
-        """Yield the items that a peer may be sent now, while there is room."""
+        """Send the items that a peer may be sent now, while there is room."""
+        sent, fresh = self._sent.setdefault(peer, {}), list[Item]()
         for item in items:
-            if room > 0 and self._may_send(now, peer, item.signature, large=bool(item.sealed)):
+            if room > 0 and now >= sent.get(item.signature, -inf):
+                pause = _LARGE_AGAIN_PERIODS if item.sealed else _SMALL_AGAIN_PERIODS
+                sent[item.signature] = now + pause * self._context.session.period
                 room -= item.size
-                yield item
-
-    def _may_send(self, now: float, peer: int, key: bytes, *, large: bool = False) -> bool:
-        """Return whether a peer may be sent something, and note that it is."""
-        sent, pause = self._sent.setdefault(peer, {}), _LARGE_AGAIN_PERIODS if large else _SMALL_AGAIN_PERIODS
-        if now < sent.get(key, -inf):
-            return False
-        sent[key] = now + pause * self._context.session.period
-        return True
+                fresh.append(item)
+        for batch in in_batches(fresh):
+            self._context.send(peer, Items(batch))
 
     def handle_items(self, now: float, peer: int, message: Items) -> None:
         """Keep what is new and can be understood already; ask for more if the peer was asked for this."""

@@ -10,10 +10,10 @@ from typing import Any
 
 from inca.errors import LocalProtocolError
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Decision, Have, Message
+from inca.network.protocol.messages import Decision, Message
 from inca.network.protocol.opening.trustees import Trustees, trustees_of
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Decided, Erased, Record, Secret, Signed
+from inca.network.protocol.records import Decided, Record, Secret, Signed
 from inca.network.protocol.session import SessionConfig, Topology
 from inca.network.protocol.signed_items import Body, Kind, SignedItems
 
@@ -95,10 +95,6 @@ class PartyContext:
         """Return what people call some parties, in order."""
         return ", ".join(self.name(party) for party in sorted(parties))
 
-    def have(self, *, reply: bool = False) -> Have:
-        """Say which items and decisions this party holds."""
-        return self.signed_items.have(len(self.ledger.decided), reply=reply)
-
     def record(self, record: Record) -> None:
         """Change the ledger, and have the record written before anything is sent."""
         self.ledger.apply(record)
@@ -107,6 +103,11 @@ class PartyContext:
     def send(self, peer: int, message: Message) -> None:
         """Have a message sent once all records are durable."""
         self.out.sends.append((peer, message))
+
+    def send_all(self, message: Message, *, but: Collection[int] = ()) -> None:
+        """Have the same message, which is encoded once, sent to everyone else but some."""
+        for peer in sorted(self.others - set(but)):
+            self.send(peer, message)
 
     def log_event(self, event: str, **fields: Any) -> None:
         """Log an event; its fields must hold nothing private."""
@@ -133,11 +134,6 @@ class PartyContext:
         if ledger.secrets is not None and ledger.secrets.cohort < ledger.cohorts - 1:
             later = ledger.secrets.advanced(ledger.cohorts - 1)
             self.record(Secret(later.cohort, later.state))
-
-    def erase(self) -> None:
-        """Erase the secrets of all cohorts."""
-        if self.ledger.secrets is not None:
-            self.record(Erased())
 
     def trustees(self, cohort: Collection[int]) -> Trustees:
         """Return the trustees of a cohort."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inca.network.lattice import Numbers
-from inca.network.protocol.agreement.agenda import kind_of
 from inca.network.protocol.agreement.public_randomness import beacon, beacon_commitment
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.messages import Account, Item, Proposal, Step, pack
+from inca.network.protocol.messages import Item, Proposal, Step, pack
 from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.opening.opening import OpenedDeposits, Opening
 from inca.network.protocol.realized_execution import RealizedExecution, realize
-from inca.network.protocol.records import Kept, Sealed
+from inca.network.protocol.records import Erased, Kept, Sealed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
 from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
@@ -101,47 +100,37 @@ class Finalization:
 
     def request_assessment(self) -> None:
         """Make the deposit, or ask the driver to work out the own loss on the agreed execution first."""
-        if not self.must_answer:
-            return
-        assert self.cohort is not None
-        if (refusal := self._refusals.get(self.cohort.hash)) is None:
-            self._assess(self.cohort)
-        else:
-            self._answer(refusal)
+        if self.must_answer:
+            assert self.cohort is not None and self._opening is not None
+            if self.cohort.hash in self._refusals:
+                self._answer(self.cohort, self._opening, self._refusals[self.cohort.hash])
+            else:
+                self._assess(self.cohort)
 
     def _assess(self, cohort: Proposal) -> None:
         if cohort.hash not in self._realized:
             self._context.out.assess = self._realize(cohort)
 
-    def assessed(self, refusal: str, of: RealizedExecution | None) -> None:
-        """Learn the own loss on an execution (None: on that of the cohort of now): why to refuse, or nothing."""
-        hashes = [hash_ for hash_, realized in self._realized.items() if realized is of]
-        now = [] if self.cohort is None else [self.cohort.hash]
-        for hash_ in now if of is None else hashes:
-            self._refusals[hash_] = refusal
-        if self.must_answer and self.cohort is not None and self.cohort.hash in self._refusals:
-            self._answer(self._refusals[self.cohort.hash])
+    def assessed(self, refusal: str, of: RealizedExecution) -> None:
+        """Learn the own loss on an execution: why to refuse, or nothing."""
+        self._refusals |= {hash_: refusal for hash_, realized in self._realized.items() if realized is of}
+        self.request_assessment()
 
-    def _answer(self, refusal: str) -> None:
+    def _answer(self, cohort: Proposal, opening: Opening, refusal: str) -> None:
         """Make the deposit of the settled final message, or refuse."""
         context, ledger = self._context, self._context.ledger
-        assert self.cohort is not None and self._opening is not None
-        if not refusal and (ledger.secrets is None or ledger.secrets.cohort != self._opening.number):
+        if not refusal and (ledger.secrets is None or ledger.secrets.cohort != opening.number):
             refusal = "its secrets for this cohort are erased"
         if refusal:
             self.reason = refusal
             context.log_event("refuses", reason=refusal)
-            self._opening.refuse(printable(refusal))
+            opening.refuse(printable(refusal))
             return
-        credited = {
-            (t, slot)
-            for account in _accounts(self._digests(self.cohort)).values()
-            for t, sender, slot in account.credited
-            if sender == context.me
-        }
-        message = ledger.settled(self.cohort.parties, credited)  # modulo 2^64, as everywhere from here on
+        digests, receivers = self._digests(cohort), {t: context.topology.receivers[t][context.me] for t in ledger.fates}
+        credited = {t for t, other in receivers.items() if other in digests and t in digests[other].account.credited}
+        message = ledger.settled(cohort.parties, credited)  # modulo 2^64, as everywhere from here on
         message[:-1] += ledger.topup(context.session.sigma_topup(self.realized.execution.cohort_weights))
-        self._opening.deposit(pack(message) + ledger.beacon_secret)
+        opening.deposit(pack(message) + ledger.beacon_secret)
 
     # --- what was decided -----------------------------------------------------------------------------------------
 
@@ -173,25 +162,17 @@ class Finalization:
         needed = 0 if self._opening is None else self._opening.threshold
         return len(self._context.signed_items.by_kind["key"]), needed
 
-    @property
-    def keys_lacking(self) -> int:
-        """How many more trustees must show their keys."""
-        return 0 if self._opening is None else self._opening.keys_lacking
-
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
-        items = self._context.signed_items
         self.reason = self._own_refusal
-        for item in self._context.ledger.durable_items:
-            if item.kind not in PER_COHORT:  # those are taken when the cohort is known
-                items.keep(item.kind, [(item.party, item.hash)])
-                items.take(item)
+        self._take_durable(of_cohort=False)  # those are taken when the cohort is known
         self._context.erase_earlier()
 
     def forget(self) -> None:
         """Erase the secrets of all cohorts, if the session ends without commit; not while that is unknown."""
-        if not (self._context.ledger.committed or self.unfinished):
-            self._context.erase()
+        ledger = self._context.ledger
+        if ledger.secrets is not None and not (ledger.committed or self.unfinished):
+            self._context.record(Erased())
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""
@@ -211,21 +192,21 @@ class Finalization:
         """The contents that it names and that are not held yet."""
         if self.named is None:
             return []
-        return self._context.signed_items.lacking_contents(kind_of(self.named.step), self.named.contents, None)
+        return self._context.signed_items.lacking_contents(self.named.kind, self.named.contents, None)
 
     def _apply(self, proposal: Proposal) -> None:
         context, items = self._context, self._context.signed_items
         self._applied += 1
         self.last_step = proposal.step
         context.log_event("decided", what=proposal.step, parties=len(proposal.contents))
-        self._keep(items.with_contents(kind_of(proposal.step), proposal.contents))
-        items.pin(kind_of(proposal.step), proposal.contents)
+        self._keep(items.with_contents(proposal.kind, proposal.contents))
+        items.pin(proposal.kind, proposal.contents)
         if proposal.step == "cohort":
             self._expect_words(proposal)
         else:
             assert self._opening is not None
             items.expect_keys(self._opening.publics)
-            self._take_durable()  # keys of an earlier incarnation
+            self._take_durable(of_cohort=True)  # keys of an earlier incarnation
             self._opening.show_key()
 
     def _expect_words(self, cohort: Proposal) -> None:
@@ -233,17 +214,17 @@ class Finalization:
         self.cohort = cohort
         self._opening = Opening(context, cohort, number, self._digests(cohort))
         context.signed_items.expect_words(number, cohort.hash, len(self._opening.publics))
-        self._take_durable()
+        self._take_durable(of_cohort=True)
         if context.me not in cohort.parties and not self.reason:
             self.reason = _LEFT_OUT
 
-    def _take_durable(self) -> None:
-        """Take what is durable of this cohort; what is about another means nothing."""
+    def _take_durable(self, *, of_cohort: bool) -> None:
+        """Take what is durable: of this cohort, as what is about another means nothing, or of none."""
         items = self._context.signed_items
         for item in self._context.ledger.durable_items:
-            if item.kind in PER_COHORT:
-                items.take(item)
+            if (item.kind in PER_COHORT) is of_cohort:
                 items.keep(item.kind, [(item.party, item.hash)])
+                items.take(item)
 
     def _keep(self, items: list[Item]) -> None:
         """Make durable what a decision rests on, unless it is: this party may have heard of it without accepting it."""
@@ -258,7 +239,7 @@ class Finalization:
 
     def _realize(self, cohort: Proposal) -> RealizedExecution:
         if cohort.hash not in self._realized:
-            accounts = _accounts(self._digests(cohort))
+            accounts = {party: digest.account for party, digest in self._digests(cohort).items()}
             self._realized[cohort.hash] = realize(self._context.session, self._context.topology, accounts)
         return self._realized[cohort.hash]
 
@@ -308,7 +289,9 @@ class Finalization:
                 "and nobody can tell who"
             )
             return
-        injected = sum(injected_weight(len(account.present), session.pieces) for account in _accounts(digests).values())
+        # What a party has put in by its portions: of round 0, and of each round that it took part in.
+        portions = (min(len(of.account.present) + 1, session.pieces) for of in digests.values())
+        injected = sum(WEIGHT * count // session.pieces for count in portions)
         exact = not realized.contradictions and weight == injected
         commitments = {party: digest.commitment for party, digest in digests.items()}
         self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, opened.secrets))
@@ -321,16 +304,3 @@ class Finalization:
         own = self._context.ledger.own_items
         reasons = [read(item, Refusal).reason for (kind, _), item in own.items() if kind == "refusal"]
         return reasons[-1] if reasons else ""
-
-
-def _accounts(digests: dict[int, Digest]) -> dict[int, Account]:
-    return {party: digest.account for party, digest in digests.items()}
-
-
-def injected_weight(rounds: int, pieces: int) -> int:
-    """Return the weight that a party injects in round 0 and `rounds` more, in the units that travel.
-
-    >>> injected_weight(4, pieces=5) == WEIGHT, injected_weight(3, pieces=5) < WEIGHT
-    (True, True)
-    """
-    return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to

@@ -53,13 +53,11 @@ class Joining:
             return inf
         return -inf if self.away else self._context.session.start
 
-    # --- the way back ---------------------------------------------------------------------------------------------
-
     def choose_witnesses(self) -> None:
         """Choose whom to ask: who would have seen a round that the journal does not know, and at least a few."""
         context, topology = self._context, self._context.topology
         later = range(context.ledger.round + 1, context.session.rounds + 1)
-        receivers = {receiver for t in later for receiver in topology.receivers[t][context.me]}
+        receivers = {topology.receivers[t][context.me] for t in later}
         others = sorted(context.others - receivers)
         more = min(len(others), max(0, _MIN_WITNESSES - len(receivers)))
         self._witnesses = receivers | set(context.rng.sample(others, more))
@@ -95,8 +93,8 @@ class Joining:
     def handle_seen(self, peer: int, message: Seen) -> None:
         """Take a witness's answer; raise `CannotJoin` if it shows what the journal does not know, signed."""
         topology, me, ledger = self._context.topology, self._context.me, self._context.ledger
-        seen = [(proof.round, proof.slot) for proof in message.offers]
-        if len(set(seen)) < len(seen) or any(topology.receiver(t, me, slot) != peer for t, slot in seen):
+        seen = [proof.round for proof in message.offers]
+        if len(set(seen)) < len(seen) or not all(topology.has(t, me, peer) for t in seen):
             raise InvalidPeerMessage("an answer about offers that the schedule does not have")
         for proof in message.offers:
             self._compare_offer(peer, proof)
@@ -104,17 +102,17 @@ class Joining:
             raise InvalidPeerMessage("an answer about items that are not signed once")
         for said in message.signed:
             self._compare_item(peer, said)
-        later = range(ledger.round + 1, message.since)
         rounds = self._context.session.rounds
-        if self.without_journal and any(peer in topology.receivers[t][me] for t in later if t <= rounds):
+        later = range(ledger.round + 1, min(message.since, rounds + 1))
+        if self.without_journal and any(topology.has(t, me, peer) for t in later):
             return  # it came late itself and cannot tell
         self._answers[peer] = min(message.round, rounds + 1)
 
     def _compare_offer(self, peer: int, proof: OfferProof) -> None:
         """Leave if this party has signed an offer that its journal lacks, or has with other numbers."""
         context, ledger = self._context, self._context.ledger
-        if (proof.round, proof.slot) in ledger.outbox:
-            known = Offer(proof.round, proof.slot, ledger.payload(proof.round)).proof
+        if proof.round in ledger.began:
+            known = Offer(proof.round, ledger.payload(proof.round)).proof
             if (known.weight, known.payload_hash) == (proof.weight, proof.payload_hash):
                 return
         what = f"an offer of round {proof.round} that it lacks"
@@ -135,14 +133,10 @@ class Joining:
     def _leave(self, witness: int, what: str) -> None:
         """Leave: a witness has shown a signature of this party. It is named, so that people can ask it."""
         self._context.log_event("witness", peer=witness, what=what)
-        raise CannotJoin(f"{self._lost}: {self._context.name(witness)} {what}")
-
-    @property
-    def _lost(self) -> str:
-        """What it means that a witness has seen what the journal does not know."""
+        lost = "the journal is lost or behind"
         if self.vouched:
-            return "this is not its first start in this session, and its journal is lost"
-        return "the journal is lost or behind"
+            lost = "this is not its first start in this session, and its journal is lost"
+        raise CannotJoin(f"{lost}: {self._context.name(witness)} {what}")
 
     def enter(self, clock_round: int) -> None:
         """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""

@@ -18,7 +18,6 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -26,8 +25,9 @@ import numpy as np
 from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.payloads import contents
+from inca.network.protocol import records
 from inca.network.protocol.messages import (
     ACKED,
     BACK,
@@ -42,38 +42,10 @@ from inca.network.protocol.messages import (
     unpack,
 )
 from inca.network.protocol.opening.cohort_keys import CohortSecrets
-from inca.network.protocol.records import (
-    Accepted,
-    Answered,
-    Began,
-    Credited,
-    Decided,
-    Erased,
-    Joined,
-    Kept,
-    Left,
-    Opened,
-    Promised,
-    Record,
-    Sealed,
-    Secret,
-    Seeded,
-    Signed,
-    Tombstoned,
-    Voted,
-    Vouched,
-)
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
-_FATES = ("acked", "voided", "unsent")
-
-
-@dataclass
-class Outgoing:
-    """An own offer: to whom, and its fate as in `Account`."""
-
-    receiver: int
-    fate: int = OPEN
+# An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
+_FATES = {"acked": ACKED, "voided": BACK, "unsent": NOBODY}
 
 
 class Ledger:
@@ -81,28 +53,28 @@ class Ledger:
 
     def __init__(self, session: SessionConfig, me: int) -> None:
         self.session, self.me = session, me
-        self.opened: Opened | None = None
+        self.opened: records.Opened | None = None
         self.seed: bytes | None = None
         self.topology: Topology | None = None
         self.balance: Numbers = np.zeros(session.dimension + 1, dtype=np.int64)
         self.round = 0
-        self.attended = 0  # rounds with an injection so far, round 0 included
-        self.outbox: dict[tuple[int, int], Outgoing] = {}
-        self.began: dict[int, Began] = {}  # by round, with the share
-        self.received: dict[tuple[int, int, int], Credited] = {}
-        self.decisions: dict[tuple[int, int, int], bool] = {}
-        self.proofs: dict[tuple[int, int, int], OfferProof] = {}  # of offers that were decided here
+        # By round: the own offer's fate as in `Account`, and its share; what was credited; what was decided about the
+        # offer that came, and its proof.
+        self.fates: dict[int, int] = {}
+        self.began: dict[int, records.Began] = {}
+        self.received: dict[int, records.Credited] = {}
+        self.decisions: dict[int, bool] = {}
+        self.proofs: dict[int, OfferProof] = {}
         self.sealed = False
         self.own_items: dict[tuple[str, int | None], Item] = {}  # signed once: by kind, and number of the cohort
         self.secrets: CohortSecrets | None = None
         self.since = 0  # transfers of earlier rounds are not this party's to decide
         self.promised: dict[int, int] = {}
-        self.voted: dict[int, Voted] = {}
-        self.accepted: dict[int, Accepted] = {}
+        self.voted: dict[int, records.Voted] = {}
+        self.accepted: dict[int, records.Accepted] = {}
         self.decided: list[Decision] = []
         self.kept: list[Item] = []
         self.left: str | None = None
-        self._present: list[int] = []
         self._value: Numbers = np.zeros_like(self.balance)
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
         self._drawn: list[Numbers] = []
@@ -116,22 +88,20 @@ class Ledger:
     @property
     def account(self) -> Account:
         """What the party did so far, for others to see."""
-        k = self.session.receivers
-        fates = [[self.outbox[t, s].fate if (t, s) in self.outbox else NOBODY for s in range(k)] for t in self._present]
-        return Account(list(self._present), fates, list(self.received))
+        return Account(list(self.fates), list(self.fates.values()), list(self.received))
 
     @property
     def injected(self) -> Numbers:
         """What has entered the session here so far: portions of the value, and the live mask."""
-        portions = (portion(self._value, r, self.session.pieces) for r in range(self.attended))
+        portions = (portion(self._value, r, self.session.pieces) for r in range(len(self.fates) + 1))
         total = np.asarray(sum(portions, start=np.zeros_like(self._value)))
         total[:-1] += self._mask
         return total
 
     @property
-    def open(self) -> list[tuple[int, int]]:
-        """The (round, slot) of own offers without an answer."""
-        return [key for key, sent in self.outbox.items() if sent.fate == OPEN]
+    def open(self) -> list[int]:
+        """The rounds of own offers without an answer."""
+        return [t for t, fate in self.fates.items() if fate == OPEN]
 
     @property
     def durable_items(self) -> list[Item]:
@@ -162,21 +132,22 @@ class Ledger:
 
     def skipped(self, t: int) -> bool:
         """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
-        return t > 0 and t not in self._present and (t < self.round or self.sealed)
+        return t > 0 and t not in self.fates and (t < self.round or self.sealed)
 
-    def settled(self, cohort: frozenset[int], credited: Set[tuple[int, int]]) -> Numbers:
+    def settled(self, cohort: frozenset[int], credited: Set[int]) -> Numbers:
         """Return the settled balance: what no party of the cohort credited is back, what others sent is undone."""
+        assert self.topology is not None
         balance = self.balance.copy()
-        for key, sent in self.outbox.items():
-            if sent.fate in (OPEN, ACKED) and key not in credited:
-                balance += self.share(key[0])
-        for (_, sender, _), record in self.received.items():
-            if sender not in cohort:
+        for t, fate in self.fates.items():
+            if fate in (OPEN, ACKED) and t not in credited:
+                balance += self.share(t)
+        for t, record in self.received.items():
+            if self.topology.senders[t][self.me] not in cohort:
                 balance -= np.frombuffer(contents(record.payload), dtype="<i8")
         return balance
 
     def payload(self, t: int) -> bytes:
-        """Return what each receiver was offered in round t."""
+        """Return what was offered in round t."""
         return contents(self.began[t].share)
 
     def share(self, t: int) -> Numbers:
@@ -184,48 +155,43 @@ class Ledger:
         return np.frombuffer(self.payload(t), dtype="<i8")
 
     def next_share(self) -> bytes:
-        """Return what each receiver is offered if the next round begins now."""
-        return pack(share(self.balance, self.session.receivers))
+        """Return what is offered if the next round begins now."""
+        return pack(self.balance // 2)  # rounded down: the rest stays here
 
     # --- records ------------------------------------------------------------------------------------------------
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: records.Record) -> None:
         """Change the ledger by one record."""
         match record:
-            case Opened():
+            case records.Opened():
                 self._open(record)
-            case Seeded():
+            case records.Seeded():
                 _check(self.topology is None, "a second seed")
                 self.seed = record.seed
                 self.topology = self.session.topology(record.seed)
-            case Began():
+            case records.Began():
                 self._begin(record)
-            case Credited():
-                self._credit(record)
-            case Tombstoned():
-                self.decisions[self._undecided(record)] = False
-            case Answered():
+            case records.Credited() | records.Tombstoned():
+                self._decide(record)
+            case records.Answered():
                 self._answer(record)
-            case Sealed():
+            case records.Sealed():
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
-            case Signed() | Secret() | Erased():
+            case records.Signed() | records.Secret() | records.Erased():
                 self._own(record)
-            case Joined():
-                _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
-                _check(self.since == 0, "a second late coming")
-                self.since = record.round
-            case Vouched():
-                _check(self.opened is not None and self.opened.late, "a word for a party that did not come late")
-                _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
-                assert self.opened is not None
-                self.opened = msgspec.structs.replace(self.opened, late=False)
-            case Promised() | Voted() | Accepted() | Decided() | Kept():
-                self._agree(record)
-            case Left():
+            case records.Joined() | records.Vouched():
+                self._join(record)
+            case records.Decided():
+                self.decided.append(record.decision)
+            case records.Kept():
+                self.kept += record.items
+            case records.Left():
                 self.left = record.reason
+            case _:
+                self._agree(record)
 
-    def _open(self, record: Opened) -> None:
+    def _open(self, record: records.Opened) -> None:
         _check(self.opened is None, "a second opening")
         _check(len(record.masks) == 32 and len(record.secret) == 32, "an opening without its secrets")
         noisy = _numbers(record.noisy, self.session.dimension)
@@ -235,70 +201,63 @@ class Ledger:
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
         self._inject(0)
 
-    def _own(self, record: Signed | Secret | Erased) -> None:
+    def _join(self, record: records.Joined | records.Vouched) -> None:
+        """Take a record of how a party that came late joins, which it does once."""
+        _check(self.opened is not None and self.opened.late, "a party that joins late and came in time")
+        _check(self.since == self.round == 0 and not self.sealed, "a party that joins late and has joined")
+        assert self.opened is not None
+        if isinstance(record, records.Joined):
+            self.since = record.round
+        else:
+            self.opened = msgspec.structs.replace(self.opened, late=False)
+
+    def _own(self, record: records.Signed | records.Secret | records.Erased) -> None:
         """Take a record of what the party says once, or of its secrets."""
         match record:
-            case Signed(item=item, cohort=cohort):
+            case records.Signed(item=item, cohort=cohort):
                 words = {kind for kind, of in self.own_items if of == cohort is not None}
                 _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
                 self.own_items[item.kind, cohort] = item
-            case Secret():
-                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+            case records.Secret():
+                later = self.secrets is None or record.cohort > self.secrets.cohort
+                _check(later and len(record.state) == 32, "secrets that are no later cohort's")
                 self.secrets = CohortSecrets(record.state, record.cohort)
-            case Erased():
+            case records.Erased():
                 self.secrets = None
 
-    def _begin(self, record: Began) -> None:
-        t, k = record.round, self.session.receivers
+    def _begin(self, record: records.Began) -> None:
+        t = record.round
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
         part = _numbers(record.share, self.balance.size)
-        _check(np.array_equal(part, share(self.balance, k)), "a share that the balance does not give")
-        self.balance -= k * part
+        _check(np.array_equal(part, self.balance // 2), "a share that the balance does not give")
+        self.balance -= part
         self.began[t] = record
         self.round = t
-        self._present.append(t)
-        assert self.topology is not None
-        for slot, receiver in enumerate(self.topology.receivers[t][self.me]):
-            self.outbox[t, slot] = Outgoing(receiver)
+        self.fates[t] = OPEN
         self._inject(t)
 
     def _inject(self, t: int) -> None:
         """Add c^(i)_t (x + eta*) + Z^(i)_t eta (erratum E2): a fresh mask replaces the old one; at t = T none does."""
-        r = self.attended
         fresh = self._drawn.pop(0) if t < self.session.rounds else np.zeros_like(self._mask)
-        piece = portion(self._value, r, self.session.pieces)
+        piece = portion(self._value, len(self.fates), self.session.pieces)
         piece[:-1] += fresh
         piece[:-1] -= self._mask
         self._mask = fresh
-        self.attended += 1
         self.balance += piece
 
-    def _credit(self, record: Credited) -> None:
-        key = self._undecided(record)
-        _check(record.round == self.round and not self.sealed, "a credit outside its round")
-        self.balance += _numbers(record.payload, self.balance.size)
-        self.decisions[key] = True
-        self.received[key] = record
-
-    def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
-        """Take a record of the consensus."""
-        if isinstance(record, Decided):
-            self.decided.append(record.decision)
-            return
-        if isinstance(record, Kept):
-            self.kept += record.items
-            return
+    def _agree(self, record: records.ConsensusWord) -> None:
+        """Take a word of this party in the consensus."""
         instance, promised = record.instance, self.promised.get(record.instance, 0)
         match record:
-            case Promised(ballot=ballot):
+            case records.Promised(ballot=ballot):
                 _check(ballot > promised, "a promise that breaks an earlier one")
-            case Voted(ballot=ballot):
+            case records.Voted(ballot=ballot):
                 vote = self.voted.get(instance)
                 _check(ballot >= promised, "a vote that breaks a promise")
                 _check(vote is None or ballot > vote.ballot, "a second vote in a ballot")
                 self.voted[instance] = record
-            case Accepted():
+            case records.Accepted():
                 last, ballot = self.accepted.get(instance), record.lock.ballot
                 _check(ballot >= promised, "an acceptance that breaks a promise")
                 _check(last is None or ballot > last.lock.ballot, "a second acceptance in a ballot")
@@ -306,28 +265,28 @@ class Ledger:
                 self.kept += record.items  # a later acceptance names them without bringing them again
         self.promised[instance] = ballot
 
-    def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:
-        """Return the transfer that a record decides; it must be one, and undecided."""
-        key = (record.round, record.sender, record.slot)
-        meant = None if self.topology is None else self.topology.receiver(*key)
-        _check(meant == self.me, "a decision about a transfer that the schedule does not have")
-        _check(key not in self.decisions, "a second decision about a transfer")
+    def _decide(self, record: records.Credited | records.Tombstoned) -> None:
+        t = record.round
+        scheduled = self.topology is not None and 1 <= t <= self.session.rounds
+        _check(scheduled, "a decision about a transfer that the schedule does not have")
+        _check(t not in self.decisions, "a second decision about a transfer")
+        if isinstance(record, records.Credited):
+            _check(t == self.round and not self.sealed, "a credit outside its round")
+            self.balance += _numbers(record.payload, self.balance.size)
+            self.received[t] = record
+        self.decisions[t] = t in self.received
         if record.proof is not None:
-            self.proofs[key] = record.proof
-        return key
+            self.proofs[t] = record.proof
 
-    def _answer(self, record: Answered) -> None:
-        sent = self.outbox.get((record.round, record.slot))
-        _check(sent is not None and sent.fate == OPEN, "an answer about an offer that is not open")
+    def _answer(self, record: records.Answered) -> None:
+        t = record.round
+        _check(self.fates.get(t) == OPEN, "an answer about an offer that is not open")
         _check(record.fate in _FATES and not self.sealed, f"the fate {record.fate}")
-        _check(record.fate == "acked" or record.round == self.round, "a share that is back after its round")
-        assert sent is not None
-        if record.fate == "acked":
-            sent.fate = ACKED
-        else:
-            # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
-            self.balance += self.share(record.round)
-            sent.fate = NOBODY if record.fate == "unsent" else BACK
+        fate = _FATES[record.fate]
+        _check(fate == ACKED or t == self.round, "a share that is back after its round")
+        self.fates[t] = fate
+        if fate != ACKED:
+            self.balance += self.share(t)
 
     def topup(self, sigma: int) -> Numbers:
         """Return the independent noise that the party adds when it settles, for this cohort and no other."""

@@ -1,11 +1,10 @@
 """What parties say to each other, and how it becomes bytes.
 
-A connection belongs to one session and two known parties, so messages name neither. A transfer is identified by its
-round, its sender, its slot among the sender's receivers, and its receiver; sender and receiver are the two ends, which
-leaves (round, slot) to be said. Payloads are int64 numbers of fixed width, little-endian: the coordinates, then the
-weight. The `repr` of a message shows how many bytes there are, never the bytes.
+A connection belongs to one session and two known parties, so messages name neither. In a round each party sends to one
+and hears from one, so a transfer between the two is known by its round. Payloads are int64 numbers of fixed width,
+little-endian: the coordinates, then the weight. The `repr` of a message shows how many bytes there are, never which.
 
-A payload may be tens of megabytes. The same one goes to several parties, and waits for each of them: `encode_in_pieces`
+A payload may be tens of megabytes. A final message goes to everyone, and waits for each of them: `encode_in_pieces`
 refers to it and copies nothing.
 """
 
@@ -41,20 +40,15 @@ def sizes_only(struct: msgspec.Struct) -> str:
     "Item(kind='key', party=3, body=<13 bytes>, signature=<9 bytes>, sealed=<0 bytes>)"
     """
     values = {name: getattr(struct, name) for name in struct.__struct_fields__}
-    shown = [f"{name}={_size(value) if isinstance(value, bytes) else repr(value)}" for name, value in values.items()]
+    shown = [
+        f"{name}={f'<{len(value)} bytes>' if isinstance(value, bytes) else repr(value)}"
+        for name, value in values.items()
+    ]
     return f"{type(struct).__name__}({', '.join(shown)})"
 
 
-def _size(content: bytes) -> str:
-    return f"<{len(content)} bytes>"
-
-
 def payload_hash(payload: bytes) -> bytes:
-    """Return 32 bytes of BLAKE2b: payloads may be large, and SHA-256 takes half as long again.
-
-    >>> payload_hash(b"").hex()[:16]
-    '0e5751c026e543b2'
-    """
+    """Return 32 bytes of BLAKE2b: payloads may be large, and SHA-256 takes half as long again."""
     return hashlib.blake2b(contents(payload), digest_size=32).digest()
 
 
@@ -68,14 +62,14 @@ class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class Account(Wire, frozen=True):
     """What a party did so far, without any value: public, and all that an auditor needs.
 
-    `present` lists the rounds it took part in. `fates` has, for each of them, what became of its k offers: `NOBODY` (it
+    `present` lists the rounds it took part in. `fates` has, for each of them, what became of its offer: `NOBODY` (it
     never left), `ACKED`, `BACK` (voided, and back in its own round) or `OPEN` (set aside: no answer in its own round).
-    `credited` lists what it received, as (round, sender, slot).
+    `credited` lists the rounds in which it credited what it was offered.
     """
 
     present: list[Count]
-    fates: list[list[Count]]
-    credited: list[tuple[Count, Count, Count]]
+    fates: list[Count]
+    credited: list[Count]
 
 
 NOBODY, ACKED, OPEN, BACK = range(4)
@@ -88,7 +82,6 @@ class OfferProof(Wire, frozen=True):
     """
 
     round: Count
-    slot: Count
     weight: bytes
     payload_hash: bytes
     signature: bytes
@@ -101,7 +94,6 @@ class Offer(Wire, frozen=True, tag="offer", dict=True):
     """
 
     round: Count
-    slot: Count
     payload: bytes
     signature: bytes = b""
 
@@ -109,25 +101,23 @@ class Offer(Wire, frozen=True, tag="offer", dict=True):
     def proof(self) -> OfferProof:
         """What remains of it for others, the payload being the receiver's alone; it is hashed once."""
         hashed = payload_hash(self.payload)
-        return OfferProof(self.round, self.slot, bytes(self.payload[-8:]), hashed, self.signature)
+        return OfferProof(self.round, bytes(self.payload[-8:]), hashed, self.signature)
 
 
 class Ack(Wire, frozen=True, tag="ack"):
     """The offer has been credited, durably."""
 
     round: Count
-    slot: Count
 
 
 class Voided(Wire, frozen=True, tag="voided"):
     """The offer will never be credited: there is a tombstone, durably."""
 
     round: Count
-    slot: Count
 
 
 class Nudge(Wire, frozen=True, tag="nudge"):
-    """Your offers of this round are waited for. It also finds out whether the peer is there at all."""
+    """Your offer of this round is waited for. It also finds out whether the peer is there at all."""
 
     round: Count
 
@@ -240,6 +230,11 @@ class Proposal(Wire, frozen=True, dict=True):
     step: Step
     contents: list[tuple[Count, bytes]]
 
+    @property
+    def kind(self) -> Literal["digest", "deposit"]:
+        """The kind of items that it names."""
+        return "digest" if self.step == "cohort" else "deposit"
+
     @cached_property
     def parties(self) -> frozenset[int]:
         """Who is in it."""
@@ -340,8 +335,8 @@ def encode(message: Message) -> bytes:
     """Return the bytes of a message.
 
     Example:
-        >>> encode(Ack(3, 0)).hex()
-        '93a361636b0300'
+        >>> encode(Ack(3)).hex(), decode(encode(Ack(3)))
+        ('92a361636b03', Ack(round=3))
     """
     return _encoder.encode(message)
 
@@ -350,10 +345,10 @@ def encode_in_pieces(message: Message) -> tuple[bytes, ...]:
     """Return the bytes of a message in pieces, among which are its large byte strings themselves.
 
     Example:
-        >>> offer = Offer(3, 0, bytes(2**20), b"signature")
+        >>> offer = Offer(3, bytes(2**20), b"signature")
         >>> pieces = encode_in_pieces(offer)
         >>> [len(piece) for piece in pieces], pieces[1] is offer.payload, b"".join(pieces) == encode(offer)
-        ([14, 1048576, 11], True, True)
+        ([13, 1048576, 11], True, True)
     """
     if isinstance(message, Offer) and len(message.payload) >= LARGE_BYTES:
         rest = encode(msgspec.structs.replace(message, payload=b""))
@@ -384,13 +379,8 @@ def _before_large(encoded: bytes, content: bytes) -> bytes:
     return encoded[: -len(_encoder.encode(b""))] + _LARGE_HEADER.pack(_LARGE_TYPE, len(content))
 
 
-def decode(frame: bytes | bytearray) -> Message:
-    """Return the message in a frame; it holds nothing of the frame itself.
-
-    Example:
-        >>> decode(encode(Ack(3, 0)))
-        Ack(round=3, slot=0)
-    """
+def decode(frame: bytes | memoryview) -> Message:
+    """Return the message in a frame; it holds nothing of the frame itself."""
     try:
         return _decoder.decode(frame)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -401,19 +391,14 @@ def pack(numbers: Numbers) -> bytes:
     """Return numbers as bytes of fixed width, so that the length does not reveal a magnitude.
 
     Example:
-        >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7])))
-        True
+        >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7]))), unpack(pack(np.array([1, -1])), 2)
+        (True, array([ 1, -1]))
     """
     return numbers.astype("<i8", copy=False).tobytes()
 
 
 def unpack(payload: bytes, count: int) -> Numbers:
-    """Return the numbers in a payload.
-
-    Example:
-        >>> unpack(pack(np.array([1, -1])), 2)
-        array([ 1, -1])
-    """
+    """Return the numbers in a payload."""
     if len(payload) != 8 * count:
         raise InvalidPeerMessage(f"a payload must have {8 * count} bytes, got {len(payload)}")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64, copy=False)

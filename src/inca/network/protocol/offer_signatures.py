@@ -21,9 +21,9 @@ class OfferSignatures:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
 
-    def offer(self, t: int, slot: int, receiver: int, payload: bytes) -> Offer:
+    def offer(self, t: int, receiver: int, payload: bytes) -> Offer:
         """Return a signed offer of a share."""
-        unsigned = Offer(t, slot, payload)
+        unsigned = Offer(t, payload)
         signed = self._sign(self._text(self.me, receiver, unsigned.proof))
         return msgspec.structs.replace(unsigned, signature=signed)
 
@@ -41,5 +41,5 @@ class OfferSignatures:
         return fitting and self._verify(sender, self._text(sender, receiver, proof), proof.signature)
 
     def _text(self, sender: int, receiver: int, proof: OfferProof) -> bytes:
-        numbers = b"".join(number.to_bytes(4, "little") for number in (proof.round, proof.slot, sender, receiver))
-        return b"inca-offer/1" + self.session.id + numbers + proof.weight + proof.payload_hash
+        numbers = b"".join(number.to_bytes(4, "little") for number in (proof.round, sender, receiver))
+        return b"inca-offer/2" + self.session.id + numbers + proof.weight + proof.payload_hash

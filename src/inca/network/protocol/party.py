@@ -11,9 +11,6 @@ import random
 from collections.abc import Iterable
 from math import inf
 
-import numpy as np
-
-from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import Agenda
@@ -22,20 +19,21 @@ from inca.network.protocol.agreement.coin_flip import CoinFlip
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.context import Effects, PartyContext
-from inca.network.protocol.finalization import Finalization, Lie, Result
+from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, Item, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Opened, Record, Secret, Vouched
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
-from inca.network.protocol.stage_rule import PartyComponents, Stage, StageRule
+from inca.network.protocol.signed_items import ONCE, Sign, SignedItems, Verify, printable
+from inca.network.protocol.stage_rule import Stage, StageRule
 from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
-_SECRET_BYTES = 32
+_FIRST_PROPOSERS = 2  # whose proposals are to be expected
+_FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 
 
 class Party:
@@ -46,36 +44,30 @@ class Party:
     """
 
     def __init__(
-        self,
-        session: SessionConfig,
-        me: int,
-        *,
-        sign: Sign,
-        verify: Verify,
-        rng: random.Random,
-        serve_s: float = 0.0,
+        self, session: SessionConfig, me: int, *, sign: Sign, verify: Verify, rng: random.Random, serve_s: float = 0.0
     ) -> None:
-        self.session, self.me = session, me
+        # Their types are written out, as the table of stages, which this module imports, looks at them.
+        self.session: SessionConfig = session
+        self.me: int = me
+        self.serve_s: float = serve_s
         self.stage: Stage = "gathering"
-        self.ledger = Ledger(session, me)
-        self.signed_items = SignedItems(session, me, self.ledger, sign, verify)
+        self.entered: float = 0.0
+        """When the stage began."""
+        self.retry_at: float = inf
+        """When that which has no answer is sent again."""
+        self.ledger: Ledger = Ledger(session, me)
+        self.signed_items: SignedItems = SignedItems(session, me, self.ledger, sign, verify)
+        self.context: PartyContext = PartyContext(session, me, self.ledger, self.signed_items, rng)
         offer_signatures = OfferSignatures(session, me, sign, verify)
-        context = PartyContext(session, me, self.ledger, self.signed_items, rng)
-        finalization = Finalization(context)
-        agenda = Agenda(context)
-        consensus = Consensus(context, agenda, BallotSignatures(session, me, sign, verify))
-        self._context = context
-        self._components = PartyComponents(
-            context,
-            CoinFlip(context),
-            Joining(context, offer_signatures),
-            Transfers(context, offer_signatures),
-            finalization,
-            agenda,
-            consensus,
-            AntiEntropy(context, finalization, consensus),
-            serve_s=serve_s,
-        )
+        self.coin_flip: CoinFlip = CoinFlip(self.context)
+        self.joining: Joining = Joining(self.context, offer_signatures)
+        self.transfers: Transfers = Transfers(self.context, offer_signatures)
+        self.finalization: Finalization = Finalization(self.context)
+        self.agenda: Agenda = Agenda(self.context)
+        signatures = BallotSignatures(session, me, sign, verify)
+        self.consensus: Consensus = Consensus(self.context, self.agenda, signatures)
+        self.anti_entropy: AntiEntropy = AntiEntropy(self.context, self.finalization, self.consensus)
+        self.retry_pause: float = 0.0
         self._started = self._departing = False
 
     def __repr__(self) -> str:
@@ -101,17 +93,11 @@ class Party:
         `first_start` is its operator's word that there was no earlier incarnation.
         """
         self._require_not_started()
-        shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)
-        if shape != (self.session.dimension,) or kind != np.int64:  # never the value itself
-            refuse("noisy", f"{kind} of shape {shape}", f"int64 numbers of shape ({self.session.dimension},)")
-        for name, random_bytes in (("masks", masks), ("secret", secret), ("sealing", sealing)):
-            if len(random_bytes) != _SECRET_BYTES:
-                refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
-        joining, late = self._components.joining, (now if began is None else began) >= self.session.start
+        joining, late = self.joining, (now if began is None else began) >= self.session.start
         joining.vouched = late and first_start
         joining.without_journal = late and not first_start
-        self._context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
-        self._context.record(Secret(0, sealing))
+        self.context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
+        self.context.record(Secret(0, sealing))
         joining.away = late
         return self._start(now)
 
@@ -122,17 +108,17 @@ class Party:
             self.ledger.apply(record)
         if (opened := self.ledger.opened) is None:
             raise CorruptJournal("the journal must have an opening, got none")
-        joining, finalization = self._components.joining, self._components.finalization
+        joining, finalization = self.joining, self.finalization
         joining.away = True
         joining.without_journal = opened.late and self.ledger.since == 0
         finalization.recover()
         if self.ledger.left is None:
             if first_start and joining.without_journal and not self.ledger.sealed:
-                self._context.record(Vouched())
+                self.context.record(Vouched())
                 joining.vouched, joining.without_journal = True, False
             return self._start(now)
         self.stage, self._started, finalization.reason = "left", True, self.ledger.left
-        return self._context.flush()
+        return self.context.flush()
 
     def tick(self, now: float) -> Effects:
         """Let time pass; to be called at `wakeup` at the latest."""
@@ -142,26 +128,24 @@ class Party:
     def receive(self, now: float, peer: int, message: Message) -> Effects:
         """Take a message of a peer."""
         self._require_peer(peer)
-        if not isinstance(message, Message):
-            raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
         if not isinstance(message, Ask):
-            self._context.mark_up(peer)
+            self.context.mark_up(peer)
         if not isinstance(message, self._rule.ignores):
             try:
                 self._handle(now, peer, message)
             except InvalidPeerMessage as error:
-                self._context.out.violations.append(peer)
-                self._context.log_event("invalid message", peer=peer, what=printable(str(error)))
+                self.context.out.violations.append(peer)
+                self.context.log_event("invalid message", peer=peer, what=printable(str(error)))
             except CannotJoin as error:
                 self._leave(now, str(error))
-            self._components.coin_flip.go_on()
+            self.coin_flip.go_on()
         return self._advance(now)
 
     def unsent(self, now: float, message: Message) -> Effects:
         """Take back a message of which certainly no byte has left."""
         self._require_started()
         if isinstance(message, Offer) and not self.finished:
-            self._components.transfers.unsent(message)
+            self.transfers.unsent(message)
         return self._advance(now)
 
     def in_doubt(self, now: float, message: Message) -> Effects:
@@ -171,13 +155,13 @@ class Party:
         """
         self._require_started()
         if isinstance(message, Offer) and not self.finished:
-            self._components.transfers.in_doubt(message)
+            self.transfers.in_doubt(message)
         return self._advance(now)
 
     def down(self, now: float, peer: int) -> Effects:
         """Wait no longer for this peer until it speaks again."""
         self._require_peer(peer)
-        self._context.mark_down(peer, now)
+        self.context.mark_down(peer, now)
         return self._advance(now)
 
     def up(self, now: float, peer: int) -> Effects:
@@ -186,26 +170,27 @@ class Party:
         There is a new connection to it: what was sent on an earlier one may be lost.
         """
         self._require_peer(peer)
-        self._components.anti_entropy.connected(now, peer)
-        if self._rule.connected_is_up:
-            self._context.mark_up(peer)
+        self.anti_entropy.connected(now, peer)
+        if self.stage == "gathering":
+            self.context.mark_up(peer)
         return self._advance(now)
 
     def planned(self, now: float, refusal: str) -> Effects:
         """Take part, or leave: the loss at full attendance, which `Effects.plan` asked for, is worked out."""
-        joining = self._components.joining
-        if self._require_call("planned", asked=not (self._components.coin_flip.flipping or joining.may_begin)):
-            joining.may_begin = True
+        self._require_started()
+        if not self.finished:
+            if self.stage != "gathering" or self.coin_flip.flipping or self.joining.may_begin:
+                raise LocalProtocolError(f"planned can only be called when it was asked for, got it in {self.stage!r}")
+            self.joining.may_begin = True
             if refusal:
                 self._leave(now, refusal)
         return self._advance(now)
 
-    def assessed(self, now: float, refusal: str, of: RealizedExecution | None = None) -> Effects:
-        """Learn why not to deposit, or nothing: the loss on the agreed execution (`Effects.assess`) is known."""
-        if of is not None or self._require_call("assessed", asked=True):
-            self._require_started()
-            if not self.finished:
-                self._components.finalization.assessed(refusal, of)
+    def assessed(self, now: float, refusal: str, of: RealizedExecution) -> Effects:
+        """Learn why not to deposit, or nothing: the loss on an execution (`Effects.assess`) is known."""
+        self._require_started()
+        if not self.finished:
+            self.finalization.assessed(refusal, of)
         return self._advance(now)
 
     def depart(self, now: float) -> Effects:
@@ -219,33 +204,29 @@ class Party:
         self._departing = True
         return self._advance(now)
 
-    def leave(self, now: float, reason: str) -> Effects:
-        """Leave the session for good, at once and without a word."""
-        self._require_started()
-        if self.finished:
-            raise LocalProtocolError(f"a party can leave only while it takes part, got stage {self.stage!r}")
-        self._leave(now, reason)
-        return self._context.flush()
-
     # --- what the driver may know ---------------------------------------------------------------------------------
 
     @property
     def wakeup(self) -> float:
         """When the party wants to be called next."""
-        rule, components = self._rule, self._components
-        times = [rule.deadline(components), rule.due(components)]
+        rule = self._rule
+        times = [rule.deadline(self), rule.due(self)]
         if not rule.terminal:
-            awaited = rule.waits_for(components) - {self.me}
-            if awaited <= self._context.gone:
-                times.append(max(rule.earliest(components), rule.grace(components) if awaited else -inf))
+            awaited = rule.waits_for(self) - {self.me}
+            if awaited <= self.context.gone:
+                times.append(max(rule.earliest(self), rule.grace(self) if awaited else -inf))
         if self._gossips:
-            times.append(components.anti_entropy.due)
+            times.append(self.anti_entropy.due)
         return min(times)
 
     @property
     def partners(self) -> list[int]:
-        """All peers, those first with whom most will be exchanged, and soonest."""
-        return self._components.partners
+        """All peers: those first that propose, or pass items on, then in order of the rounds in which they matter."""
+        topology = self.context.topology
+        peers = [*self.consensus.order[:_FIRST_PROPOSERS], *sorted(self.anti_entropy.neighbours)]
+        for receivers, senders in zip(topology.receivers[1:], topology.senders[1:], strict=True):
+            peers += [receivers[self.me], senders[self.me]]
+        return [peer for peer in dict.fromkeys([*peers, *range(self.session.parties)]) if peer != self.me]
 
     @property
     def finished(self) -> bool:
@@ -255,42 +236,17 @@ class Party:
     @property
     def outcome_known(self) -> bool:
         """Whether it is known how the session ends for this party; it may still serve others."""
-        return self._rule.outcome_known
+        return self.stage in ("serving", "over", "left")
 
     @property
     def result(self) -> Result | None:
         """The result of the session, once it is known."""
-        return self._components.finalization.result
-
-    @property
-    def lie(self) -> Lie | None:
-        """The proof that a party has lied, if that is how the session ends."""
-        return self._components.finalization.lie
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the party has accepted commit and does not know the outcome: it must be started again until then."""
-        return self._components.finalization.unfinished
-
-    @property
-    def deposits(self) -> tuple[int, int]:
-        """How many final messages of the last cohort are here, and of how many parties."""
-        return self._components.finalization.deposits
-
-    @property
-    def sealed_messages(self) -> list[Item]:
-        """The deposits of the last cohort that are here: soon a record may name them, and must find them durable."""
-        return self._components.finalization.sealed_messages
-
-    @property
-    def keys(self) -> tuple[int, int]:
-        """How many trustees have shown their keys, and how many must for the final messages to be opened."""
-        return self._components.finalization.keys
+        return self.finalization.result
 
     @property
     def reason(self) -> str:
         """Why there is no result, or why this party is not in it."""
-        return self._components.finalization.reason
+        return self.finalization.reason
 
     # --- the walk through the stages ------------------------------------------------------------------------------
 
@@ -300,8 +256,7 @@ class Party:
 
     @property
     def _gossips(self) -> bool:
-        rule = self._rule
-        return bool(rule.gossips) and rule.gossips_while(self._components)
+        return bool(self._rule.gossips) and self._rule.gossips_while(self)
 
     def _start(self, now: float) -> Effects:
         self._started = True
@@ -311,13 +266,12 @@ class Party:
     def _advance(self, now: float) -> Effects:
         """Leave all stages that are over, do what is due, and return what the event has led to."""
         self._walk(now)
-        rule, components = self._rule, self._components
-        if now >= rule.due(components):
-            rule.work(components, now)
+        if now >= self._rule.due(self):
+            self._rule.work(self, now)
             self._walk(now)
-        if self._gossips and now >= components.anti_entropy.due:
-            components.anti_entropy.tick(now, self._rule.waits_for(components))
-        return self._context.flush()
+        if self._gossips and now >= self.anti_entropy.due:
+            self.anti_entropy.tick(now, self._rule.waits_for(self))
+        return self.context.flush()
 
     def _walk(self, now: float) -> None:
         """Go from stage to stage as long as one is over; leave if a decision shows that the journal is behind."""
@@ -328,51 +282,58 @@ class Party:
 
     def _go_on(self, now: float) -> None:
         """Pass on what is new between one stage and the next; begin no round when asked to leave."""
-        self._components.anti_entropy.pass_on(now)
+        self.anti_entropy.pass_on(now)
         while (successor := self._successor(now)) is not None:
             assert successor in self._rule.successors, f"{successor} after {self.stage}"
             if self._departing and successor == "rounds":
                 self._say_goodbye(now)
             else:
                 self._enter(now, successor)
-            self._components.anti_entropy.pass_on(now)
+            self.anti_entropy.pass_on(now)
 
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
-        rule, components = self._rule, self._components
-        if rule.until_decision and components.finalization.apply_decisions():
-            return after_decision(components)
-        if rule.until_opened and components.finalization.open():
-            return "serving"
-        if rule.terminal or not self._is_over(now):
+        rule = self._rule
+        if rule.terminal:
             return None
-        return rule.successors[0] if rule.then is None else rule.then(components, now)
+        if rule.until_decision and self.finalization.apply_decisions():
+            return after_decision(self)
+        if self.finalization.open():
+            return "serving"
+        if not self._is_over(now):
+            return None
+        return rule.successors[0] if rule.then is None else rule.then(self, now)
 
     def _is_over(self, now: float) -> bool:
-        rule, components = self._rule, self._components
-        if now >= rule.deadline(components):
+        rule = self._rule
+        if now >= rule.deadline(self):
             return True
-        if now < rule.earliest(components):
+        if now < rule.earliest(self):
             return False
-        awaited = rule.waits_for(components) - {self.me}
-        return awaited <= (self._context.gone if now >= rule.grace(components) else frozenset())
+        awaited = rule.waits_for(self) - {self.me}
+        return awaited <= (self.context.gone if now >= rule.grace(self) else frozenset())
 
     def _enter(self, now: float, stage: Stage) -> None:
-        self.stage = stage
-        self._components.start_stage(now)
-        self._rule.enter(self._components, now)
+        self.stage, self.entered, self.retry_at = stage, now, now
+        self.retry_pause = _FIRST_RETRY_PERIODS * self.session.period
+        self.anti_entropy.start(now)
+        self._rule.enter(self, now)
         if self._rule.logged:
-            self._context.log_event("stage", stage=stage, round=self.ledger.round)
+            self.context.log_event("stage", stage=stage, round=self.ledger.round)
 
     def _say_goodbye(self, now: float) -> None:
-        for peer in sorted(self._context.others):
-            self._context.send(peer, Goodbye())
+        self.context.send_all(Goodbye())
         when = f"after round {self.ledger.round}" if self.ledger.round else "before its first round"
         self._leave(now, f"it was asked to leave, and left {when}")
 
     def _leave(self, now: float, reason: str) -> None:
-        self._components.finalization.reason = reason
+        self.finalization.reason = reason
         self._enter(now, "left")
+
+    def back_off(self, now: float) -> None:
+        """Wait for answers, and longer each time."""
+        self.retry_at = now + self.retry_pause
+        self.retry_pause = min(2 * self.retry_pause, _MAX_RETRY_PERIODS * self.session.period)
 
     # --- calls and messages that the stage allows -----------------------------------------------------------------
 
@@ -386,32 +347,31 @@ class Party:
 
     def _require_peer(self, peer: int) -> None:
         self._require_started()
-        if peer not in self._context.others:
+        if peer not in self.context.others:
             raise LocalProtocolError(f"a peer must be another of the {self.session.parties} parties, got {peer}")
 
-    def _require_call(self, call: str, *, asked: bool) -> bool:
-        """Refuse a call that was not asked for; return whether it still matters."""
-        self._require_started()
-        if not self.finished and not (asked and call in self._rule.calls):
-            raise LocalProtocolError(f"{call} can only be called when it was asked for, got it in stage {self.stage!r}")
-        return not self.finished
-
     def _handle(self, now: float, peer: int, message: Message) -> None:
-        components = self._components
-        joining, transfers = components.joining, components.transfers
         if isinstance(message, Ask):
-            self._context.mark_down(peer, now)  # on its way back: to be waited for when it says something else
-            if transfers.deciding or not joining.without_journal:
-                self._context.send(peer, components.seen_of(peer, now, rounds_over=self._rule.rounds_over))
+            self.context.mark_down(peer, now)  # on its way back: to be waited for when it says something else
+            if self.transfers.deciding or not self.joining.without_journal:
+                self.context.send(peer, self._seen_of(peer, now))
         elif isinstance(message, Goodbye):
-            self._context.mark_gone(peer, now)
-            self._context.log_event("goodbye", peer=peer)
+            self.context.mark_gone(peer, now)
+            self.context.log_event("goodbye", peer=peer)
         elif isinstance(message, Seen):
-            joining.handle_seen(peer, message)
-            components.retry_at = components.retry_at if joining.unanswered else inf
+            self.joining.handle_seen(peer, message)
+            self.retry_at = self.retry_at if self.joining.unanswered else inf
         elif isinstance(message, ItemMessage):
-            components.anti_entropy.handle(now, peer, message)
+            self.anti_entropy.handle(now, peer, message)
         elif isinstance(message, ConsensusMessage):
-            components.consensus.handle(now, peer, message)
+            self.consensus.handle(now, peer, message)
         else:
-            transfers.handle(peer, message, away=joining.away and not transfers.deciding)
+            self.transfers.handle(peer, message, away=self.joining.away and not self.transfers.deciding)
+
+    def _seen_of(self, peer: int, now: float) -> Seen:
+        """Return what a peer that was away is told: what it has said here, and in which round this party is."""
+        after_last, items = self.session.rounds + 1, self.signed_items.by_kind
+        signed = [items[kind][peer].proof for kind in ONCE if peer in items[kind]]
+        current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
+        current = after_last if self.ledger.sealed else current
+        return Seen(self.transfers.seen_of(peer), current, self.ledger.since, signed)

@@ -16,6 +16,7 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Account
 from inca.network.protocol.session import SessionConfig, Topology
 from inca.protocol.execution import Execution
+from inca.protocol.injection import incremental_injection
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule
 from inca.protocol.undelivered import Undelivered
@@ -39,7 +40,6 @@ class RealizedExecution:
     """The realized execution, as the digests of a cohort report it, for the accountant."""
 
     execution: Execution  # its cohort is that of the digests
-    intended: Topology  # the schedule as it was drawn
     contradictions: tuple[Contradiction, ...]
 
     @property
@@ -51,52 +51,45 @@ class RealizedExecution:
 
 def realize(session: SessionConfig, topology: Topology, accounts: Mapping[int, Account]) -> RealizedExecution:
     """Put the accounts of a cohort together."""
-    credited = {entry for account in accounts.values() for entry in account.credited}
-    receivers = np.full((session.rounds, session.parties, session.receivers), -1, dtype=np.int32)
+    credited = {(t, topology.senders[t][j]) for j, account in accounts.items() for t in account.credited}
+    receivers = np.full((session.rounds, session.parties, 1), -1, dtype=np.int32)
     present = np.zeros((session.rounds + 1, session.parties), dtype=bool)
     present[0] = True
     undelivered: list[Undelivered] = []
     contradictions: list[Contradiction] = []
     for i, account in accounts.items():
-        for t, fates in zip(account.present, account.fates, strict=True):
-            present[t, i] = True
-            for slot, fate in enumerate(fates):
-                j = topology.receivers[t][i][slot]
-                if (t, i, slot) in credited:
-                    receivers[t - 1, i, slot] = j
-                    if fate in (NOBODY, BACK):
-                        contradictions.append(Contradiction(t, i, j, "voided"))
-                elif fate != NOBODY:
-                    undelivered.append(Undelivered(t, i, j, t if fate == BACK else 0))
-                    if fate == ACKED and j in accounts:
-                        contradictions.append(Contradiction(t, i, j, "acknowledged"))
-    for j, account in accounts.items():
-        for t, i, _ in account.credited:
-            if i in accounts and t not in accounts[i].present:
-                contradictions.append(Contradiction(t, i, j, "voided"))
+        for t, fate in zip(account.present, account.fates, strict=True):
+            j, present[t, i] = topology.receivers[t][i], True
+            if (t, i) in credited:
+                receivers[t - 1, i] = j
+                if fate in (NOBODY, BACK):
+                    contradictions.append(Contradiction(t, i, j, "voided"))
+            elif fate != NOBODY:
+                undelivered.append(Undelivered(t, i, j, t if fate == BACK else 0))
+                if fate == ACKED and j in accounts:
+                    contradictions.append(Contradiction(t, i, j, "acknowledged"))
+    for t, i in sorted(credited):
+        if i in accounts and t not in accounts[i].present:
+            contradictions.append(Contradiction(t, i, topology.receivers[t][i], "voided"))
     cohort = np.zeros(session.parties, dtype=bool)
     cohort[list(accounts)] = True
     execution = Execution(
         ExplicitSchedule(receivers),
-        session.injection,
+        incremental_injection(session.rounds),
         Presence.explicit(present),
         undelivered=undelivered,
         cohort=cohort,
     )
-    return RealizedExecution(execution, topology, tuple(contradictions))
+    return RealizedExecution(execution, tuple(contradictions))
 
 
-def check_account(session: SessionConfig, topology: Topology, party: int, account: Account) -> None:
+def check_account(session: SessionConfig, party: int, account: Account) -> None:
     """Refuse an account that no party following the protocol could have."""
     rounds = account.present
     whose = f"an account of {session.name(party)}"
     if sorted(set(rounds)) != rounds or (rounds and not 1 <= rounds[0] <= rounds[-1] <= session.rounds):
         raise InvalidPeerMessage(f"{whose} must list rounds from 1 to {session.rounds} in increasing order")
-    if len(account.fates) != len(rounds) or any(len(fates) != session.receivers for fates in account.fates):
-        raise InvalidPeerMessage(f"{whose} must have {session.receivers} offers in each of its rounds")
-    if any(fate > BACK for fates in account.fates for fate in fates):
-        raise InvalidPeerMessage(f"{whose} has an offer of unknown fate")
-    if len(set(account.credited)) < len(account.credited) or not {t for t, _, _ in account.credited} <= set(rounds):
-        raise InvalidPeerMessage(f"{whose} has a transfer that was credited twice, or in a round it missed")
-    if not {(t, *entry) for t in rounds for entry in topology.senders[t][party]}.issuperset(account.credited):
-        raise InvalidPeerMessage(f"{whose} has a credited transfer that the schedule does not have")
+    if len(account.fates) != len(rounds) or any(fate > BACK for fate in account.fates):
+        raise InvalidPeerMessage(f"{whose} must have an offer of a known fate in each of its rounds")
+    if sorted(set(account.credited) & set(rounds)) != account.credited:
+        raise InvalidPeerMessage(f"{whose} must list credits of its rounds in increasing order")

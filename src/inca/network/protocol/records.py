@@ -39,7 +39,7 @@ class Seeded(JournalRecord, frozen=True, tag="seeded"):
 
 
 class Began(JournalRecord, frozen=True, tag="began"):
-    """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
+    """Round `round` begins: the share is debited, and the round's injection enters."""
 
     round: int
     share: bytes
@@ -49,8 +49,6 @@ class Credited(JournalRecord, frozen=True, tag="credited"):
     """An offer was accepted in its round."""
 
     round: int
-    sender: int
-    slot: int
     payload: bytes
     proof: OfferProof | None = None
     """What its sender has signed, to be shown to it should it have forgotten."""
@@ -60,8 +58,6 @@ class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     """An offer will never be accepted."""
 
     round: int
-    sender: int
-    slot: int
     proof: OfferProof | None = None
     refused: bytes = b""
     """Its payload if no honest party can have made it: with the proof it convicts its sender."""
@@ -71,7 +67,6 @@ class Answered(JournalRecord, frozen=True, tag="answered"):
     """An own offer was answered in its own round: `acked`, or back, since it was `voided` or never left (`unsent`)."""
 
     round: int
-    slot: int
     fate: str
 
 
@@ -155,26 +150,10 @@ class Left(JournalRecord, frozen=True, tag="left"):
     reason: str
 
 
-Record = (
-    Opened
-    | Seeded
-    | Joined
-    | Vouched
-    | Began
-    | Credited
-    | Tombstoned
-    | Answered
-    | Sealed
-    | Kept
-    | Signed
-    | Secret
-    | Erased
-    | Promised
-    | Voted
-    | Accepted
-    | Decided
-    | Left
-)
+StartRecord = Opened | Seeded | Joined | Vouched
+TransferRecord = Began | Credited | Tombstoned | Answered
+ConsensusWord = Promised | Voted | Accepted
+Record = StartRecord | TransferRecord | ConsensusWord | Decided | Kept | Sealed | Signed | Secret | Erased | Left
 
 
 _PAYLOADS: dict[type, str] = {Opened: "noisy", Began: "share", Credited: "payload", Tombstoned: "refused"}

@@ -6,13 +6,15 @@ all parties.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from inca._base.randomness import PublicSeed
-from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule
 from inca.protocol.schedules.kinds import schedule_of_kind
 from inca.protocol.topup import TopUp
@@ -35,19 +37,23 @@ def quorum_of(parties: int) -> int:
     return (parties if parties <= 3 else parties + 1) // 2 + 1
 
 
+def order_by_hash(seed: bytes, parties: int) -> list[int]:
+    """Return all parties in an order that follows from a seed as if it were drawn."""
+    return sorted(range(parties), key=lambda party: hashlib.sha256(seed + party.to_bytes(4, "little")).digest())
+
+
 @dataclass(frozen=True)
 class SessionConfig:
     """The terms of a session, as the state machine of a party needs them.
 
     Round t = 1..T ends at `start` + t `period` at the latest, and lasts at least `min_round_duration`.
 
-    The parties, rounds and receivers are n, T and k of the paper; noise is in lattice steps, times are in seconds.
+    The parties and rounds are n and T of the paper; noise is in lattice steps, times are in seconds.
 
     Example:
         >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", dimension=2,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
-        ...     period=2.0,
+        ...     id=bytes(32), parties=5, rounds=3, schedule="circle", dimension=2, largest_value=2**34,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
         ... )
         >>> session.quorum, session.pieces, session.deadline(3), session.clock_round(101.0)
         (4, 4, 106.0, 1)
@@ -56,8 +62,7 @@ class SessionConfig:
     id: bytes  # 32 of them; commitments and signatures are bound to it
     parties: int
     rounds: int
-    receivers: int
-    schedule: str  # "random", "distinct", "permutation" or "circle"
+    schedule: str  # "circle" or "permutation": a party sends to one in a round, and hears from one
     dimension: int
     largest_value: int  # of a coordinate, in absolute value and lattice steps
     sigma_independent: int
@@ -86,11 +91,6 @@ class SessionConfig:
         return 8 * (self.dimension + 1)
 
     @property
-    def injection(self) -> Injection:
-        """How values and noise enter: in equal parts, with one noise term renewed per round."""
-        return incremental_injection(self.rounds)
-
-    @property
     def pieces(self) -> int:
         """In how many pieces a value enters."""
         return self.rounds + 1
@@ -111,7 +111,7 @@ class SessionConfig:
     def topology(self, seed: bytes) -> Topology:
         """Return who sends to whom, given the public seed; the same object for all who ask with the last seed."""
         if seed not in self._topology:
-            schedule = schedule_of_kind(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
+            schedule = schedule_of_kind(self.schedule, self.parties, self.rounds, seed=PublicSeed(seed))
             self._topology.clear()
             self._topology[seed] = Topology(schedule)
         return self._topology[seed]
@@ -123,30 +123,20 @@ class SessionConfig:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """The schedule as plain lists, both ways round: receivers of a sender, senders of a receiver."""
+    """The schedule as plain lists, both ways round: in a round each party sends to one, and hears from one."""
 
     schedule: Schedule
 
     @cached_property
-    def receivers(self) -> list[list[list[int]]]:
-        """Who receives, by round 1..T (place 0 is empty), sender and slot."""
-        return [[], *(self.schedule.round(t).receivers.tolist() for t in range(1, self.schedule.rounds + 1))]
+    def receivers(self) -> list[list[int]]:
+        """Who receives, by round 1..T (place 0 is empty) and sender."""
+        return [[], *(self.schedule.round(t).receivers[:, 0].tolist() for t in range(1, self.schedule.rounds + 1))]
 
     @cached_property
-    def senders(self) -> list[list[list[tuple[int, int]]]]:
-        """Who sends, as (sender, slot), by round 1..T (place 0 is empty) and receiver."""
-        by_round: list[list[list[tuple[int, int]]]] = [[]]
-        for receivers in self.receivers[1:]:
-            by_receiver: list[list[tuple[int, int]]] = [[] for _ in receivers]
-            for sender, row in enumerate(receivers):
-                for slot, receiver in enumerate(row):
-                    by_receiver[receiver].append((sender, slot))
-            by_round.append(by_receiver)
-        return by_round
+    def senders(self) -> list[list[int]]:
+        """Who sends, by round 1..T (place 0 is empty) and receiver."""
+        return [np.argsort(receivers).tolist() for receivers in self.receivers]
 
-    def receiver(self, t: int, sender: int, slot: int) -> int | None:
-        """Return to whom the sender's slot goes in round t, or None if there is no such transfer."""
-        schedule = self.schedule
-        if not (1 <= t <= schedule.rounds and 0 <= sender < schedule.parties and 0 <= slot < schedule.slots):
-            return None
-        return self.receivers[t][sender][slot]
+    def has(self, t: int, sender: int, receiver: int) -> bool:
+        """Return whether a party sends to another one in round t, if there is such a round."""
+        return 1 <= t <= self.schedule.rounds and self.receivers[t][sender] == receiver

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -42,6 +42,8 @@ Kind = Literal["commit", "confirm", "reveal", "digest", "deposit", "refusal", "k
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
 _FRAME_BYTES = 256  # of an item's body beside its parts of varying size: more than any has
+_DIGEST_BYTES = _FRAME_BYTES + COHORTS * (KEY_BYTES + 2)
+_ROUND_BYTES = 11  # of an account, at most: a round's number, a fate, and the number again
 
 Sign = Callable[[bytes], bytes]
 Verify = Callable[[int, bytes, bytes], bool]
@@ -100,28 +102,11 @@ def read(item: Item, form: type[Body]) -> Body:
 class KindRule:
     """What is known of a kind of items."""
 
-    largest: Callable[[SignedItems, int], int]  # how many bytes the body of an item of a party may have
+    largest: Callable[[SessionConfig], int]  # how many bytes the body may have
     check: Callable[[SignedItems, Item], None]  # refuses one that is signed and yet invalid
-    form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None  # of the body; None: plain bytes
+    form: type[Any] = bytes  # of the body
     once: bool = False  # whether a party signs it once in a session, or once in a cohort
     sealed: bool = False  # whether it has sealed bytes
-
-    @property
-    def per_cohort(self) -> bool:
-        """Whether it is about one cohort."""
-        return self.form in (Deposit, Refusal, Key)
-
-
-def _largest_digest(items: SignedItems, party: int) -> int:
-    session, topology = items.session, items.ledger.topology
-    senders = [] if topology is None else topology.senders[1:]
-    credited = sum(len(by_receiver[party]) for by_receiver in senders)
-    keys = COHORTS * (KEY_BYTES + 2)
-    return _FRAME_BYTES + keys + session.rounds * (10 + session.receivers) + 16 * credited
-
-
-def _largest_deposit(items: SignedItems, _: int) -> int:
-    return _FRAME_BYTES + SHARE_BYTES * items.session.parties
 
 
 def _check_secret(_: SignedItems, item: Item) -> None:
@@ -129,15 +114,13 @@ def _check_secret(_: SignedItems, item: Item) -> None:
 
 
 def _check_digest(items: SignedItems, item: Item) -> None:
-    digest, topology = read(item, Digest), items.ledger.topology
+    digest = read(item, Digest)
     _check_size("the commitment in a digest", digest.commitment)
     if len(digest.keys) != COHORTS:
         raise InvalidPeerMessage(f"a digest must have {COHORTS} keys, got {len(digest.keys)}")
     for key in digest.keys:
         check_public(key)
-    if topology is None:
-        raise InvalidPeerMessage("a digest before the public seed")
-    check_account(items.session, topology, item.party, digest.account)
+    check_account(items.session, item.party, digest.account)
 
 
 def _check_deposit(items: SignedItems, item: Item) -> None:
@@ -168,31 +151,23 @@ def _check_size(what: str, content: bytes) -> None:
         raise InvalidPeerMessage(f"{what} must have {SECRET_BYTES} bytes, got {len(content)}")
 
 
-def _of_size(count: int) -> Callable[[SignedItems, int], int]:
-    return lambda items, party: count
-
-
 KINDS: dict[Kind, KindRule] = {
-    "commit": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "confirm": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "reveal": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "digest": KindRule(_largest_digest, _check_digest, Digest, once=True),
+    "commit": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "confirm": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "reveal": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "digest": KindRule(lambda of: _DIGEST_BYTES + _ROUND_BYTES * of.rounds, _check_digest, Digest, once=True),
     "deposit": KindRule(
-        _largest_deposit,
-        _check_deposit,
-        Deposit,
-        once=True,
-        sealed=True,
+        lambda of: _FRAME_BYTES + SHARE_BYTES * of.parties, _check_deposit, Deposit, once=True, sealed=True
     ),
-    "refusal": KindRule(_of_size(_FRAME_BYTES + 4 * _MAX_TEXT), _check_refusal, Refusal, once=True),
-    "key": KindRule(_of_size(_FRAME_BYTES), _check_key, Key),
-    "done": KindRule(_of_size(0), lambda items, item: None),
+    "refusal": KindRule(lambda _: _FRAME_BYTES + 4 * _MAX_TEXT, _check_refusal, Refusal, once=True),
+    "key": KindRule(lambda _: _FRAME_BYTES, _check_key, Key),
+    "done": KindRule(lambda _: 0, lambda items, item: None),
 }
 ONCE: tuple[Kind, ...] = ("digest",)
 """What a party says once in a session, so that others can tell a party without its journal that it has said it."""
 WORDS: tuple[Kind, ...] = ("deposit", "refusal")
 """What parties say of a cohort."""
-PER_COHORT: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if KINDS[kind].per_cohort)
+PER_COHORT: tuple[Kind, ...] = ("deposit", "refusal", "key")
 """What is about one cohort, and forgotten when there is a smaller one."""
 
 
@@ -201,6 +176,7 @@ class SignedItems:
 
     def __init__(self, session: SessionConfig, me: int, ledger: Ledger, sign: Sign, verify: Verify) -> None:
         self.session, self.me, self.ledger = session, me, ledger
+        self.sealed_bytes = Traffic(session).sealed_bytes
         self._sign, self._verify = sign, verify
         self.by_kind: dict[str, dict[int, Item]] = {kind: {} for kind in KINDS}
         """The items that are held: kind -> party -> item; once it is decided which one counts, that one."""
@@ -222,11 +198,6 @@ class SignedItems:
         self._kept: set[tuple[str, int, bytes]] = set()  # behind what this party has accepted
         self._everyone = set(range(session.parties))
 
-    @property
-    def sealed_bytes(self) -> int:
-        """How many bytes every sealed message has."""
-        return Traffic(self.session).sealed_bytes
-
     # --- own items ----------------------------------------------------------------------------------------------
 
     def sign(self, kind: Kind, body: bytes | Body, sealed: bytes = b"") -> Item:
@@ -247,7 +218,7 @@ class SignedItems:
         rule = KINDS.get(cast(Kind, item.kind))
         if rule is None or item.party >= self.session.parties:
             raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
-        largest, sealed = rule.largest(self, item.party), self.sealed_bytes if rule.sealed else 0
+        largest, sealed = rule.largest(self.session), self.sealed_bytes if rule.sealed else 0
         if len(item.body) > largest or len(item.sealed) != sealed:
             got = f"{len(item.body)} and {len(item.sealed)}"
             raise InvalidPeerMessage(f"a {item.kind} must have at most {largest} bytes and {sealed} sealed, got {got}")
@@ -256,11 +227,10 @@ class SignedItems:
     def take(self, item: Item) -> bool:
         """Keep an item; return whether it was new. Refuse one that is invalid, or that its owner did not sign.
 
-        Raises:
-            CannotJoin: This party has said something in an earlier incarnation that its journal does not know.
+        `CannotJoin`: this party has said something in an earlier incarnation that its journal does not know.
         """
         rule = self.check_known(item)
-        if rule.per_cohort and not self._is_current(item):
+        if item.kind in PER_COHORT and not self._is_current(item, read(item, rule.form)):
             return False
         hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
@@ -275,10 +245,6 @@ class SignedItems:
         if item.party not in self.by_kind[item.kind]:
             self._hold(item)
         return True
-
-    def signed_by_owner(self, item: Item) -> bool:
-        """Return whether the party that an item is said to be of has signed it."""
-        return self.proves(item.party, item.proof)
 
     def proves(self, party: int, proof: ItemProof) -> bool:
         """Return whether a proof shows that a party has signed an item."""
@@ -295,15 +261,8 @@ class SignedItems:
         committed = self.by_kind["commit"].get(item.party)
         return committed is not None and commitment(self.session.id, item.party, item.body) == committed.body
 
-    def _is_current(self, item: Item) -> bool:
+    def _is_current(self, item: Item, word: Deposit | Refusal | Key) -> bool:
         """Return whether a word is about the cohort of now; one of the next is kept until it is known here."""
-        word: Deposit | Refusal | Key
-        if item.kind == "deposit":
-            word = read(item, Deposit)
-        elif item.kind == "refusal":
-            word = read(item, Refusal)
-        else:
-            word = read(item, Key)
         now = word.cohort == self.cohort
         if now and not isinstance(word, Key):
             return word.hash == self._hash
@@ -322,7 +281,7 @@ class SignedItems:
         return False
 
     def _check_signed(self, item: Item) -> None:
-        if not self.signed_by_owner(item):
+        if not self.proves(item.party, item.proof):
             raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
 
     def _needs(self, kind: str, party: int, hash_: bytes) -> bool:
@@ -397,11 +356,11 @@ class SignedItems:
 
     # --- what is held ---------------------------------------------------------------------------------------------
 
-    def have(self, decided: int, *, reply: bool = False) -> Have:
+    def have(self, *, reply: bool = False) -> Have:
         """Say what is held, and how many decisions are known."""
         n = self.session.parties
         held = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in self._bits.items()}
-        return Have(held, decided, reply)
+        return Have(held, len(self.ledger.decided), reply)
 
     def lacking(self, other: Have) -> dict[str, int]:
         """Return the items that the other has and that are missing here: for each kind a bit per party."""
@@ -416,17 +375,11 @@ class SignedItems:
         n = self.session.parties
         return {kind: bit_field(field, n) for kind, field in other.held.items() if kind in self._bits}
 
-    def batches(self, want: Want) -> Iterator[list[Item]]:
-        """Yield the wanted items that are held, in batches."""
+    def wanted(self, want: Want) -> list[Item]:
+        """Return the wanted items that are held."""
         n = self.session.parties
-        wanted = [(kind, members(field, n)) for kind, field in want.wanted.items() if kind in self.by_kind]
-        yield from in_batches(
-            self.by_kind[kind][party] for kind, parties in wanted for party in sorted(parties & set(self.by_kind[kind]))
-        )
-
-    def bodies(self, kind: Kind, form: type[Body]) -> dict[int, Body]:
-        """Return what all held items of a kind say."""
-        return {party: read(item, form) for party, item in self.by_kind[kind].items()}
+        wanted = [(held, members(want.wanted[kind], n)) for kind, held in self.by_kind.items() if kind in want.wanted]
+        return [held[party] for held, parties in wanted for party in sorted(parties & set(held))]
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of that kind is missing."""

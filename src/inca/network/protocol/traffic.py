@@ -1,12 +1,10 @@
 """How much a session moves: the sizes, rates and times behind every limit on its traffic.
 
-Each follows from the parties, dimension, rounds, receivers and period that were agreed, so that honest parties never
-meet a limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
+Each follows from the parties, dimension, rounds and period that were agreed, so that honest parties never meet a
+limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from inca.network.payloads import LARGE_BYTES
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
@@ -22,46 +20,22 @@ _REQUEST_BYTES = 2**21  # asked of one peer at once, if that is more than two de
 _SLOWEST_LINK = 1e6  # bytes a second, unless the period is too short for that: 8 Mbit/s
 
 
-@dataclass(frozen=True, slots=True)
 class Traffic:
     """What honest parties of a session send."""
 
-    session: SessionConfig
-
-    @property
-    def sealed_bytes(self) -> int:
+    def __init__(self, session: SessionConfig) -> None:
+        n, rounds, payload = session.parties, session.rounds, session.payload_bytes
+        self.sealed_bytes = payload + SECRET_BYTES
         """Of a sealed final message: its numbers and the weight, and the secret for the beacon."""
-        return self.session.payload_bytes + SECRET_BYTES
-
-    @property
-    def message_bytes(self) -> int:
+        self.message_bytes = payload + _SMALL_BYTES + _TRANSFER_BYTES * rounds
         """Of the largest message: one payload, or the accounts and proofs of a batch."""
-        return (
-            self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
-        )
-
-    @property
-    def backlog_bytes(self) -> int:
+        self.backlog_bytes = _BACKLOG_BYTES + n * (_WORD_BYTES + min(payload, LARGE_BYTES))
         """Of small messages that may wait for one peer: what every party says, and what nobody has read yet."""
-        return _BACKLOG_BYTES + self.session.parties * (_WORD_BYTES + min(self.session.payload_bytes, LARGE_BYTES))
-
-    @property
-    def all_payload_bytes(self) -> int:
+        self.all_payload_bytes = (rounds + n) * self.sealed_bytes + self.message_bytes
         """Of payloads that one party may have for another: its shares of all rounds, and everyone's deposit."""
-        session = self.session
-        return (session.rounds * session.receivers + session.parties) * self.sealed_bytes + self.message_bytes
-
-    @property
-    def request_bytes(self) -> int:
+        self.request_bytes = max(_REQUEST_BYTES, 2 * self.sealed_bytes)
         """To ask of one peer at once: two deposits, so that one is on its way while the other is taken."""
-        return max(_REQUEST_BYTES, 2 * self.sealed_bytes)
-
-    @property
-    def answer_bytes(self) -> int:
+        self.answer_bytes = 2 * self.request_bytes
         """To send one peer at once that asks: two requests may cross, no more."""
-        return 2 * self.request_bytes
-
-    @property
-    def payload_seconds(self) -> float:
+        self.payload_seconds = min(session.period, payload / _SLOWEST_LINK)
         """For one payload on a link: at most a period, or nobody could take part in a round."""
-        return min(self.session.period, self.session.payload_bytes / _SLOWEST_LINK)

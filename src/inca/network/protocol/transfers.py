@@ -14,7 +14,7 @@ from collections import Counter
 
 import numpy as np
 
-from inca.errors import InvalidPeerMessage, LocalProtocolError
+from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
     MAX_NUMBER,
@@ -41,10 +41,10 @@ class Transfers:
         self._context, self._signatures = context, signatures
         self.deciding = False
         """Whether the party has begun its rounds, or is past them: it decides about offers from then on."""
-        self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
-        self._early: dict[tuple[int, int, int], Offer] = {}
-        self._attempts: dict[tuple[int, int], int] = {}  # that may have left, for offers made in this incarnation
-        self._under_way: Counter[tuple[int, int]] = Counter()  # copies that wait, or were sent on what still stands
+        self._skipped: set[int] = set()  # rounds of which the sender says that it is not there
+        self._early: dict[tuple[int, int], Offer] = {}  # by round and sender
+        self._attempts: dict[int, int] = {}  # by round: that may have left, for offers made in this incarnation
+        self._under_way: Counter[int] = Counter()  # by round: copies that wait, or were sent on what still stands
 
     def handle(self, peer: int, message: TransferMessage, *, away: bool) -> None:
         """Take a message about transfers; `away`: this party is not in any round yet."""
@@ -65,162 +65,144 @@ class Transfers:
         context = self._context
         context.record(Began(t, context.ledger.next_share()))
         context.log_event("round", round=t, of=context.session.rounds)
-        for slot in range(context.session.receivers):
-            self._attempts[t, slot] = 0
-            self._offer(t, slot)
+        self._attempts[t] = 0
+        self._offer(t)
         self.decide_early()
 
-    def _offer(self, t: int, slot: int) -> None:
-        ledger = self._context.ledger
-        if (t, slot) in self._attempts:
-            self._attempts[t, slot] += 1
-        self._under_way[t, slot] += 1
-        receiver = ledger.outbox[t, slot].receiver
-        self._context.send(receiver, self._signatures.offer(t, slot, receiver, ledger.payload(t)))
+    def _offer(self, t: int) -> None:
+        """Make the offer of a round, or make it again, unless it has an answer, or a copy is under way."""
+        context = self._context
+        if context.ledger.fates[t] == OPEN and not self._under_way[t]:
+            if t in self._attempts:
+                self._attempts[t] += 1
+            self._under_way[t] += 1
+            receiver = context.topology.receivers[t][context.me]
+            context.send(receiver, self._signatures.offer(t, receiver, context.ledger.payload(t)))
 
     def repeat(self) -> None:
-        """Make this round's offers without an answer again, if no copy is under way; nudge those who owe one."""
-        ledger = self._context.ledger
-        for t, slot in ledger.open:
-            if t == ledger.round and not self._under_way[t, slot]:
-                self._offer(t, slot)
-        for sender in sorted(self._owing()):
-            self._context.send(sender, Nudge(ledger.round))
+        """Make this round's offer again if need be, and nudge the party that owes one."""
+        t = self._context.ledger.round
+        self._offer(t)
+        for sender in self._owing():
+            self._context.send(sender, Nudge(t))
 
     def handle_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
-        """Make the open offers to this peer that are not under way, or say that it should not wait for any."""
-        ledger = self._context.ledger
-        fates = {s: sent.fate for (t, s), sent in ledger.outbox.items() if t == message.round and sent.receiver == peer}
-        taken_back = any(fate != OPEN for fate in fates.values())
-        if taken_back or ledger.skipped(message.round) or (away and message.round > ledger.round):
-            self._context.send(peer, Skipped(message.round))
-        for slot, fate in fates.items():
-            if fate == OPEN and not self._under_way[message.round, slot]:
-                self._offer(message.round, slot)
+        """Make the open offer to this peer again if need be, or say that it should not wait for one."""
+        context, ledger, t = self._context, self._context.ledger, message.round
+        offered = t in ledger.fates and context.topology.has(t, context.me, peer)
+        if (offered and ledger.fates[t] != OPEN) or ledger.skipped(t) or (away and t > ledger.round):
+            context.send(peer, Skipped(t))
+        elif offered:
+            self._offer(t)
 
     def handle_skipped(self, peer: int, message: Skipped) -> None:
         """Wait no longer for this peer's offer of this round."""
-        if message.round == self._context.ledger.round:
-            self._skipped.add((message.round, peer))
+        if 0 < message.round == self._context.ledger.round and self._scheduled(peer, message.round):
+            self._skipped.add(message.round)
 
     def seen_of(self, peer: int) -> list[OfferProof]:
         """Return the proofs of the offers of this peer that were seen here, decided or not."""
-        early = {key: offer.proof for key, offer in self._early.items()}
-        seen = {**early, **self._context.ledger.proofs}
-        return [seen[key] for key in sorted(seen) if key[1] == peer]
+        context = self._context
+        seen = {t: offer.proof for (t, sender), offer in self._early.items() if sender == peer}
+        seen |= {t: proof for t, proof in context.ledger.proofs.items() if context.topology.has(t, peer, context.me)}
+        return [seen[t] for t in sorted(seen)]
 
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
-        key, ledger = (offer.round, offer.slot), self._context.ledger
-        self._no_longer_under_way("unsent", key)
-        if key not in self._attempts:
+        t = offer.round
+        self._under_way[t] = max(0, self._under_way[t] - 1)
+        if t not in self._attempts:
             return  # made in an earlier incarnation: it may have left then
-        self._attempts[key] -= 1
-        in_round = offer.round == ledger.round and not ledger.sealed
-        if self._attempts[key] == 0 and ledger.outbox[key].fate == OPEN and in_round:
-            self._context.record(Answered(*key, "unsent"))
+        self._attempts[t] -= 1
+        if self._attempts[t] == 0 and self._is_open(t):
+            self._context.record(Answered(t, "unsent"))
 
     def in_doubt(self, offer: Offer) -> None:
         """Learn that the connection on which an offer was sent has ended: in its round, make it again."""
-        key, ledger = (offer.round, offer.slot), self._context.ledger
-        self._no_longer_under_way("in doubt", key)
-        in_round = offer.round == ledger.round and not ledger.sealed
-        if in_round and ledger.outbox[key].fate == OPEN and not self._under_way[key]:
-            self._offer(*key)
+        t = offer.round
+        self._under_way[t] = max(0, self._under_way[t] - 1)
+        if self._is_open(t):
+            self._offer(t)
 
-    def _no_longer_under_way(self, what: str, key: tuple[int, int]) -> None:
-        if key not in self._context.ledger.outbox:
-            raise LocalProtocolError(f"only an offer that was made can be {what}, got {key} as (round, slot)")
-        self._under_way[key] = max(0, self._under_way[key] - 1)
+    def _is_open(self, t: int) -> bool:
+        """Return whether an own offer has no answer yet, and may have one in its round."""
+        ledger = self._context.ledger
+        return t == ledger.round and not ledger.sealed and ledger.fates.get(t) == OPEN
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
         """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
 
         An answer is no evidence: whoever has an offer that the journal lacks shows its signature when asked (`Seen`).
         """
-        ledger, key = self._context.ledger, (message.round, message.slot)
-        sent = ledger.outbox.get(key)
-        if sent is None or sent.receiver != peer:
+        context, ledger, t = self._context, self._context.ledger, message.round
+        if t not in ledger.fates or not context.topology.has(t, context.me, peer):
             raise InvalidPeerMessage("an answer about an offer that was never made to this peer")
-        if sent.fate == OPEN and not ledger.sealed:
-            if isinstance(message, Ack):
-                self._context.record(Answered(*key, "acked"))
-            elif message.round == ledger.round:
-                self._context.record(Answered(*key, "voided"))
+        if isinstance(message, Ack):
+            if ledger.fates[t] == OPEN and not ledger.sealed:
+                context.record(Answered(t, "acked"))
+        elif self._is_open(t):
+            context.record(Answered(t, "voided"))
 
     def awaited(self) -> set[int]:
         """Return who still owes this round an offer or an answer."""
-        ledger = self._context.ledger
-        return self._owing() | {ledger.outbox[t, slot].receiver for t, slot in ledger.open if t == ledger.round}
+        context, t = self._context, self._context.ledger.round
+        answering = {context.topology.receivers[t][context.me]} if context.ledger.fates[t] == OPEN else set()
+        return self._owing() | answering
 
     def _owing(self) -> set[int]:
         """Return who has not made an offer of this round yet."""
-        ledger = self._context.ledger
-        expected = self._context.topology.senders[ledger.round][self._context.me]
-        return {
-            sender
-            for sender, slot in expected
-            if (ledger.round, sender, slot) not in ledger.decisions and (ledger.round, sender) not in self._skipped
-        }
+        context, t = self._context, self._context.ledger.round
+        decided = t in context.ledger.decisions or t in self._skipped
+        return set() if decided else {context.topology.senders[t][context.me]}
 
     # --- offers of others ---------------------------------------------------------------------------------------
 
     def handle_offer(self, peer: int, offer: Offer) -> None:
         """Decide about an offer, or keep it until its round begins: the peer may be ahead."""
-        ledger = self._context.ledger
-        if ledger.topology is not None:
-            self._expect(peer, offer.round, offer.slot)
-        key = (offer.round, peer, offer.slot)
+        context, ledger, t = self._context, self._context.ledger, offer.round
+        scheduled = 1 <= t <= context.session.rounds if ledger.topology is None else self._scheduled(peer, t)
+        if not scheduled:
+            raise InvalidPeerMessage(f"a transfer of round {t} that the schedule does not have")
         self._signatures.check(peer, offer)
-        if ledger.topology is None:
-            self._keep_unscheduled(peer, offer)
-            return
-        if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
+        if self.deciding and (t <= ledger.round or t in ledger.decisions):
             self._decide(peer, offer)
-        else:
-            self._early[key] = offer
+            return
+        if ledger.topology is None:  # the peer knows the public seed before this party: it makes one offer, the latest
+            self._early = {key: early for key, early in self._early.items() if key[1] != peer}
+        self._early[t, peer] = offer
 
     def decide_early(self, *, all_rounds: bool = False) -> None:
         """Decide about the offers that waited for their round, or about all that wait."""
-        for key, offer in sorted(self._early.items()):
-            if self._context.topology.receiver(key[0], key[1], key[2]) != self._context.me:
-                del self._early[key]  # it came before there was a schedule, which does not have it
-            elif all_rounds or key[0] <= self._context.ledger.round:
-                del self._early[key]
-                self._decide(key[1], offer)
+        for (t, peer), offer in sorted(self._early.items()):
+            if not self._scheduled(peer, t):
+                del self._early[t, peer]  # it came before there was a schedule, which does not have it
+            elif all_rounds or t <= self._context.ledger.round:
+                del self._early[t, peer]
+                self._decide(peer, offer)
 
-    def _keep_unscheduled(self, peer: int, offer: Offer) -> None:
-        """Keep the latest offer of a peer that knows the public seed before this party does: it is made only once."""
-        session = self._context.session
-        if not (1 <= offer.round <= session.rounds and offer.slot < session.receivers):
-            raise InvalidPeerMessage(f"a transfer of round {offer.round} that no schedule has")
-        self._early = {key: early for key, early in self._early.items() if key[1:] != (peer, offer.slot)}
-        self._early[offer.round, peer, offer.slot] = offer
-
-    def _expect(self, peer: int, t: int, slot: int) -> None:
-        if self._context.topology.receiver(t, peer, slot) != self._context.me:
-            raise InvalidPeerMessage(f"a transfer of round {t} that the schedule does not have")
+    def _scheduled(self, peer: int, t: int) -> bool:
+        return self._context.topology.has(t, peer, self._context.me)
 
     def _decide(self, peer: int, offer: Offer) -> None:
         """Credit an offer in its round, or write a tombstone, once; say what was decided."""
-        key, ledger = (offer.round, peer, offer.slot), self._context.ledger
-        if offer.round < ledger.since:
+        context, ledger, t = self._context, self._context.ledger, offer.round
+        if t < ledger.since:
             return
-        if key not in ledger.decisions:
-            if excess := share_bounds(self._context.session, self._context.topology).excess(peer, offer):
+        if t not in ledger.decisions:
+            if excess := share_bounds(context.session).excess(offer):
                 self._refuse(peer, offer, excess)
-            elif offer.round == ledger.round and not ledger.sealed and self._bearable(offer):
-                self._context.record(Credited(*key, offer.payload, offer.proof))
+            elif t == ledger.round and not ledger.sealed and self._bearable(offer):
+                context.record(Credited(t, offer.payload, offer.proof))
             else:
-                self._context.record(Tombstoned(*key, offer.proof))
-        self._answer(peer, offer.round, offer.slot)
+                context.record(Tombstoned(t, offer.proof))
+        context.send(peer, (Ack if ledger.decisions[t] else Voided)(t))
 
     def _refuse(self, sender: int, offer: Offer, reason: str) -> None:
         """Never credit an offer that no honest party can make; keep it, as it convicts its sender."""
         context, proof = self._context, offer.proof
-        context.record(Tombstoned(offer.round, sender, offer.slot, proof, offer.payload))
+        context.record(Tombstoned(offer.round, proof, offer.payload))
         what = f"{context.name(sender)} has signed what no honest party can: {reason}"
-        fields = {"round": offer.round, "slot": offer.slot, "hash": proof.payload_hash.hex(), "what": what}
+        fields = {"round": offer.round, "hash": proof.payload_hash.hex(), "what": what}
         context.log_event("refused offer", peer=sender, **fields)
 
     def _bearable(self, offer: Offer) -> bool:
@@ -228,6 +210,3 @@ class Transfers:
         ledger, most = self._context.ledger, self._context.session.parties * WEIGHT
         balance = ledger.balance + unpack(offer.payload, ledger.balance.size)  # both below 2^62
         return bool(np.abs(balance).max() < MAX_NUMBER and balance[-1] <= most)
-
-    def _answer(self, peer: int, t: int, slot: int) -> None:
-        self._context.send(peer, (Ack if self._context.ledger.decisions[t, peer, slot] else Voided)(t, slot))

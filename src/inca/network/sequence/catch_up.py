@@ -126,8 +126,6 @@ class CatchUp(TransportEvents):
             await self._transport.close()
         return self.result
 
-    # --- asking ---------------------------------------------------------------------------------------------------
-
     def _ask_and_fetch(self) -> None:
         """Ask those who have not answered; fetch what the best of the answers has and we have not."""
         for peer in range(len(self._roster.parties)):
@@ -136,8 +134,7 @@ class CatchUp(TransportEvents):
                 self._unanswered.add(peer)
                 self._send(peer, KnownOutcomes(self._outcome_log.outcomes, ask=True))
         if self._requested is not None and time.monotonic() >= self._requested_until:
-            del self._known_by[self._requested[0]]  # it does not deliver what it says it has: another may
-            self._requested = None
+            self._give_up(self._requested[0])
         if self._requested is None:
             self._fetch()
 
@@ -165,8 +162,6 @@ class CatchUp(TransportEvents):
 
     def _send(self, peer: int, message: CatchUpMessage) -> None:
         self._transport.send(peer, _encode(message))
-
-    # --- what the transport reports -------------------------------------------------------------------------------
 
     def received(self, peer: int, frame: Received) -> None:
         """Answer a question, or take an answer; what is neither is not answered."""
@@ -231,24 +226,26 @@ class CatchUp(TransportEvents):
     def _handle_average(self, peer: int, message: AverageSent) -> None:
         if self._requested != (peer, message.number):
             return
-        self._requested = None
-        expected = self._known_by[peer][message.number - 1]
         try:
             result = SessionResult(from_bytes(message.average), message.standard_error, message.beacon)
         except (ValueError, EOFError, SyntaxError):
             result = None
-        if result is not None and result.digest == expected:
-            self._results[message.number] = result
-            self._fetch()
+        if result is None or result.digest != self._known_by[peer][message.number - 1]:
+            self._give_up(peer)
         else:
-            del self._known_by[peer]  # it does not have what it says: another may
+            self._requested, self._results[message.number] = None, result
+            self._fetch()
+
+    def _give_up(self, peer: int) -> None:
+        """Wait no longer for what a peer says it has: another may have it."""
+        self._requested = None
+        del self._known_by[peer]
 
     def _ask_again(self, peer: int) -> None:
         self._asked.discard(peer)
         self._unanswered.discard(peer)
         if self._requested is not None and self._requested[0] == peer:
-            self._requested = None
-            del self._known_by[peer]  # another may have the same
+            self._give_up(peer)
 
 
 def needed_vouchers(roster: Roster) -> int:

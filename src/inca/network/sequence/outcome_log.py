@@ -35,13 +35,7 @@ _AVERAGE, _NOISE, _NOTE = "average.npy", "noise.json", "no-result.json"
 
 @dataclass(frozen=True)
 class SessionResult:
-    """The result of a session.
-
-    Example:
-        >>> one, other = (SessionResult(np.array([0.5]), None, bytes([b]) * 32) for b in (1, 2))
-        >>> len(one.digest), one.digest == other.digest
-        (32, False)
-    """
+    """The result of a session."""
 
     average: Array
     standard_error: float | None
@@ -61,16 +55,7 @@ class SessionResult:
 
 
 class OutcomeLog:
-    """The outcomes of sessions 1, 2, ... in a folder.
-
-    Example:
-        >>> import tempfile
-        >>> log = OutcomeLog(Path(tempfile.mkdtemp()))
-        >>> log.append(1, SessionResult(np.array([0.5]), 0.1, bytes(32)))
-        >>> log.append(2, None)
-        >>> len(log), last_result(log.outcomes), log.result(1).average, log.result(2)
-        (2, 1, array([0.5]), None)
-    """
+    """The outcomes of sessions 1, 2, ... in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

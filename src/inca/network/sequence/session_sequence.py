@@ -106,10 +106,8 @@ class SessionSequence:
         notify: Callable[[str], None] | None = None,
     ) -> None:
         roster.check_complete()
-        me = roster.index(identity.certificate)
-        if me is None:
-            raise InvalidInput(f"the identity must be one of the roster {roster.name!r}, got {identity.name!r}")
-        self.roster, self.me, self._identity, self._access = roster, me, identity, access or NetworkAccess()
+        self.roster, self.me, self._identity = roster, roster.party_of(identity), identity
+        self._access = access or NetworkAccess()
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
         self._max_mu = None if max_mu is None else positive("max_mu", max_mu)
         self._mu_allowed = 0.0
@@ -361,7 +359,7 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
         cancelling=scale * base.sigma_cancelling,
         topup=scale * base.topup(parties).most(base.min_participants),
     )
-    step = granularity_for(noise, request.max_norm, parties, base.rounds, senders=base.senders)
+    step = granularity_for(noise, request.max_norm, parties, base.rounds)
     rounding = 1.0 + step * math.sqrt(request.dimension) / request.distance
     radius = max(request.max_norm, request.distance / 2.0)
     return msgspec.structs.replace(

@@ -39,14 +39,7 @@ _POLL_S = 0.05
 
 
 def planned(parties: int, leavers: int = 0) -> Plan:
-    """Return the plan of a demo, for a quarter of leavers or for more.
-
-    Example:
-        >>> print(planned(12).design)
-        circle, 3 rounds, 1 receiver, value in shares
-        >>> planned(12, leavers=5).requirements.leavers
-        5
-    """
+    """Return the plan of a demo, for a quarter of leavers or for more."""
     requirements = Requirements(
         parties,
         _EPSILON,
@@ -76,7 +69,7 @@ class Demo:
     ) -> None:
         self.relayed = relay
         self._rng = random.Random(seed)
-        self._keep, self._folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
+        self._keep, self.folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
         self.names = [*_NAMES, *(f"Party {i}" for i in range(len(_NAMES), parties))][:parties]
         usual = [self._rng.uniform(_LOW, _HIGH) for _ in range(parties)]
         times = [[self._rng.triangular(_LOW, _HIGH, mode) for _ in range(_PATIENTS)] for mode in usual]
@@ -97,7 +90,7 @@ class Demo:
             min_round_duration=min(_MIN_ROUND_S, _ROUNDS_S / agreed_plan.design.rounds),
         )
         self.rounds = terms.rounds
-        self.cluster = LocalCluster(self._folder, self.values, self.names, terms, relay_count=int(relay))
+        self.cluster = LocalCluster(self.folder, self.values, self.names, terms, relay_count=int(relay))
         self._victims = self._rng.sample(range(parties), kill)
         self._returning = set(self._victims[:restart])
         self._counted = set(self._victims[max(restart, 1) :][-1:])  # dies right after commit: its value counts
@@ -113,17 +106,7 @@ class Demo:
         """Leave no process behind, nor files unless they are to be kept."""
         self.cluster.stop()
         if not self._keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    @property
-    def folder(self) -> Path:
-        """Where all files of the parties are."""
-        return self._folder
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self.cluster.roster.session.hex()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def follow(self, *, pulse: bool = False) -> Iterator[str]:
         """Yield a line for everything that happens until all processes have ended; with `pulse` also empty ones."""
@@ -199,7 +182,7 @@ class Demo:
             "holders": len(holders),
             "agreed": len(outcomes) == 1,
             "reason": "; ".join(reasons) or "none",
-            "folder": str(self._folder) if self._keep else "",
+            "folder": str(self.folder) if self._keep else "",
         }
         if len(outcomes) != 1:
             return fields

@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -48,22 +48,13 @@ _PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 @dataclass
 class LocalCluster:
-    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id.
-
-    Attributes:
-        folder: Holds everything.
-        values: A row for each party.
-        names: Their names.
-        terms: The terms of the session.
-        relay_count: How many relays there are; with any, only the parties in `direct` have a port of their own.
-        direct: The parties that others can connect to all the same.
-    """
+    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id."""
 
     folder: Path
-    values: Array = field(repr=False)
+    values: Array = field(repr=False)  # a row for each party
     names: Sequence[str]
     terms: Terms
-    relay_count: int = 0
+    relay_count: int = 0  # with any relays, only the parties in `direct` have a port of their own
     direct: Collection[int] = ()
     roster: Roster = field(init=False)
     relays: LocalRelays = field(init=False)
@@ -89,13 +80,7 @@ class LocalCluster:
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
     def start(
-        self,
-        i: int,
-        *,
-        shred: bool = False,
-        first_start: bool = False,
-        serve_s: float = 0.0,
-        dies_after_commit: bool = False,
+        self, i: int, options: NodeOptions | None = None, *, shred: bool = False, dies_after_commit: bool = False
     ) -> None:
         """Start a party's process, or start it again; one that is to die does so once it knows of commit.
 
@@ -105,11 +90,8 @@ class LocalCluster:
             if number not in self.relays.processes:
                 self.start_relay(number)
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        self.processes[i] = FORK_SERVER.Process(
-            target=self.main_of(i),
-            args=(*folders, shred, first_start, serve_s, dies_after_commit, self.access(i)),
-            daemon=True,
-        )
+        arguments = (*folders, replace(options or NodeOptions(), access=self.access(i)), shred, dies_after_commit)
+        self.processes[i] = FORK_SERVER.Process(target=self.main_of(i), args=arguments, daemon=True)
         self.processes[i].start()
 
     def start_relay(self, number: int) -> None:
@@ -185,14 +167,7 @@ class LocalCluster:
 
 
 def run_local_party(
-    roster: Path,
-    home: Path,
-    session: Path,
-    shred: bool,
-    first_start: bool,
-    serve_s: float,
-    dies_after_commit: bool = False,
-    access: NetworkAccess | None = None,
+    roster: Path, home: Path, session: Path, options: NodeOptions, shred: bool, dies_after_commit: bool
 ) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
@@ -204,7 +179,7 @@ def run_local_party(
                 Identity.read(home),
                 session,
                 lambda: np.load(home / "value.npy"),
-                NodeOptions(access=access or NetworkAccess(), first_start=first_start, serve_s=serve_s),
+                options,
                 shred=shred,
                 leave_on_sigterm=True,
                 on_event=_die_after_commit if dies_after_commit else None,

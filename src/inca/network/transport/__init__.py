@@ -21,6 +21,10 @@ twice.
 notices, and those that its user reports. An address is only slowed down. When too many connections are without hello,
 the oldest from the address with the most gives way.
 
+**Ways.** A party has one or more addresses, the best first: its own, or at relays (`relay`), for those that may only
+dial out. A dial tries one after the other, and one that failed comes last for a while. Whichever way a connection came,
+there is one for each pair, and the rules are the same.
+
 **Why not asyncio's own streams** (`benchmarks/transport.py` compares the two, and this is no slower): they set aside
 285 KiB for one end of a TLS connection, against 21 KiB here, and a hundred parties on one machine have ten thousand
 ends. They encrypt what they are given at once and keep it; here a frame of which no byte has left is known, and is the
@@ -29,4 +33,5 @@ between two frames. And here a long frame costs memory only as it arrives, and s
 TLS begins.
 
     transport -> connections -> acceptor, peers -> connection -> streams -> frames, limits -> failures
+                             -> tcp, relay: ways to a peer       peers -> routes
 """

@@ -89,8 +89,9 @@ class Connections:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
-        if self._relays is not None:
-            await self._relays.close()
+        await asyncio.gather(self._all_closed(), *([] if self._relays is None else [self._relays.close()]))
+
+    async def _all_closed(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 while self.open:

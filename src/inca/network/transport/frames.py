@@ -14,7 +14,7 @@ from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
 
 HELLO, DATA, PING, PONG, BYE, PAD = range(1, 7)
-Received = bytes | bytearray
+Received = bytes | memoryview
 """The body of a frame: a large one is the buffer that it was received into, which is nobody else's."""
 PAD_BYTES = 1 << 16  # at most, in a frame
 HEADER = struct.Struct(">IB")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from inca._base.validation import integer, positive, refuse
 
 _SHORTEST_PAUSE_S = 0.02  # many tiny pauses would cost more than they spare
-_TLS_BYTES = 1 << 20  # more than a connection holds of what is not decrypted yet, or encrypted and not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +33,6 @@ class Limits:
     max_pending_per_address: int = 128
     max_violations: int = 5  # before a peer is refused
     penalty_s: float = 30.0  # how long it is refused, and how long a violation is remembered
-
-    @property
-    def held_for_one_peer(self) -> int:
-        """How many bytes one peer can make a transport hold, whatever it does.
-
-        Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing; a
-        buffer that grows as bytes arrive has room for an eighth more. One frame is being read. And small messages wait
-        for a peer that asks and does not read; what waits by reference is held by whoever sends it in any case.
-
-        Example:
-            >>> Limits(max_frame_bytes=2**20, max_queue_bytes=2**20).held_for_one_peer / 2**20
-            6.25
-        """
-        connection = self.max_frame_bytes + self.max_frame_bytes // 8 + _TLS_BYTES
-        return 2 * connection + self.max_frame_bytes + self.max_queue_bytes
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""

@@ -58,8 +58,8 @@ class Routes:
         self._failures.append(failure)
         if self._untried:
             return None
-        cause = min(self._failures, key=lambda each: each.cause in _VAGUE).cause
-        return Failure(cause, "; ".join(dict.fromkeys(each.detail for each in self._failures)))
+        cause = min(self._failures, key=lambda failure: failure.cause in _VAGUE).cause
+        return Failure(cause, "; ".join(dict.fromkeys(failure.detail for failure in self._failures)))
 
     def reached(self, *, by_us: bool) -> None:
         """End the round: there is a connection; `by_us`: by the address that was tried last."""

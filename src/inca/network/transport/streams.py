@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.frames import BYE, CONTROL_BYTES, DATA, HEADER, HELLO, PING, PONG, Bye, Received
@@ -73,10 +75,13 @@ class Stream(asyncio.BufferedProtocol):
         self.greeted = self._secure = self._deaf = self._ending = self._eof = False
         self._paused = True  # until there is a socket
         self._unencrypted: deque[memoryview] = deque()  # to be written, in order
-        # Decrypted and not yet delivered; of a large frame a buffer that grows as bytes arrive, whatever was announced.
-        self._plain: Received = b""
+        self._plain = b""  # decrypted and not yet delivered
         self._needed_bytes = HEADER.size  # that there must be before something can be delivered
-        self._large: tuple[int, int] | None = None  # kind and length of the frame whose body alone `plain` collects
+        # The kind and the body of a large frame, into which the rest of it is decrypted. Whatever was announced, memory
+        # is set aside as bytes arrive: the kernel has none behind an array before something is written to it.
+        self._large: tuple[int, memoryview] | None = None
+        self.arriving = 0
+        """How many bytes of it are here."""
         self._unread_bytes = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -98,7 +103,7 @@ class Stream(asyncio.BufferedProtocol):
         self._timers.clear()
         self._deaf = self._ending = self._paused = True
         self._unencrypted.clear()
-        self._plain = b""
+        self._forget_frames()
         self._events.on_closed(self, exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -128,11 +133,6 @@ class Stream(asyncio.BufferedProtocol):
         return "hold" in self._timers
 
     @property
-    def arriving(self) -> int:
-        """How many bytes are here of a large frame that is not whole yet."""
-        return 0 if self._large is None else len(self._plain)
-
-    @property
     def writable(self) -> bool:
         """Whether the kernel takes more."""
         return not (self._paused or self._unencrypted or self._ending)
@@ -151,7 +151,7 @@ class Stream(asyncio.BufferedProtocol):
         """Say goodbye and close when the other side has, in bounded time; `deaf`: deliver no more frames."""
         self._deaf |= deaf
         if deaf:
-            self._plain = b""
+            self._forget_frames()
         if self._ending or self.socket is None:
             return
         if bye is not None and self._secure:
@@ -261,28 +261,49 @@ class Stream(asyncio.BufferedProtocol):
             if not (self._in.pending or self.tls.pending()):
                 break
             try:
-                record = self.tls.read(RECORD_BYTES)
+                size = self._read_record()
             except ssl.SSLWantReadError:
                 break
-            if not record and self.socket is not None:  # the other side ended TLS in good order
+            if not size and self.socket is not None:  # the other side ended TLS in good order
                 self.socket.close()
                 self._deaf = True
-            self._plain += record
         self._send()  # answers of TLS itself, as to a change of keys
         return frames, True
 
+    def _read_record(self) -> int:
+        """Decrypt a record, or what a large frame lacks; return how many bytes."""
+        if self._large is None:
+            record = self.tls.read(RECORD_BYTES)
+            self._plain += record
+            return len(record)
+        size = cast(int, self.tls.read(RECORD_BYTES, self._large[1][self.arriving :]))
+        self.arriving += size
+        return size
+
+    def _forget_frames(self) -> None:
+        self._plain, self._large, self.arriving = b"", None, 0
+
     def _deliver(self, max_frames: int) -> int:
         """Deliver the frames that are complete, up to `max_frames`; return how many."""
+        if self._large is not None:
+            kind, body = self._large
+            if self.arriving < len(body):
+                return 0
+            self._forget_frames()
+            self._events.on_frame(self, kind, body)
+            return 1
         if len(self._plain) < self._needed_bytes:
             return 0
-        frames = self._deliver_large()
+        frames = 0
         plain, at, self._needed_bytes = self._plain, 0, HEADER.size
         while len(plain) - at >= HEADER.size and not self._deaf:
             length, kind = HEADER.unpack_from(plain, at)
             self._check(kind, length)
             start, end = at + HEADER.size, at + HEADER.size + length
             if len(plain) < end and length > RECORD_BYTES:
-                self._large, self._needed_bytes, self._plain = (kind, length), length, bytearray(plain[start:])
+                body, self._plain, self.arriving = np.empty(length, np.uint8).data, b"", len(plain) - start
+                body[: self.arriving] = plain[start:]
+                self._large = kind, body
                 return frames
             if len(plain) < end or frames == max_frames:
                 self._needed_bytes = end - at
@@ -292,17 +313,6 @@ class Stream(asyncio.BufferedProtocol):
             self._events.on_frame(self, kind, plain[start:end])
         self._plain = plain[at:]
         return frames
-
-    def _deliver_large(self) -> int:
-        """Deliver the large frame that is complete, in the buffer that collected it; return how many there were."""
-        if self._large is None:
-            return 0
-        (kind, length), self._large = self._large, None
-        body, self._plain = self._plain, bytes(self._plain[length:])
-        assert isinstance(body, bytearray)
-        del body[length:]
-        self._events.on_frame(self, kind, body)
-        return 1
 
     def _check(self, kind: int, length: int) -> None:
         allowed = self._limits.max_frame_bytes if kind == DATA else CONTROL_BYTES.get(kind)

@@ -44,7 +44,7 @@ class PartyLosses:
     """Losses mu of a party of a settled execution in whole numbers, those outside its cohort counted as colluders.
 
     Args:
-        execution: It has incremental injection.
+        execution: It has incremental injection, and one receiver in each round.
         noise_levels: sigma_*, sigma_Delta and sigma_top.
         party: A member of the cohort.
         sensitivity: s.
@@ -76,17 +76,16 @@ class PartyLosses:
         self._up = 1.0 + 1e-12 + execution.parties * 2.0**-52  # more than rounding takes, also in long sums
 
     @cached_property
-    def graph(self) -> MessageGraph | None:
-        """The delivered messages of the cohort; None with two or more receivers a round, where nothing is bounded."""
-        one_receiver = self._execution.schedule.slots == 1
-        return MessageGraph.of(View(self._execution).of_cohort()) if one_receiver else None
+    def graph(self) -> MessageGraph:
+        """The delivered messages of the cohort."""
+        return MessageGraph.of(View(self._execution).of_cohort())
 
     def against_every(self, colluders: int) -> float | None:
         """Return a bound against every coalition of c at once; None if one may cut members off.
 
         At worst those c collude that have the most variance, and are members.
         """
-        if self.graph is None or not self.graph.keeps_joined(colluders):
+        if not self.graph.keeps_joined(colluders):
             return None
         members = np.sort(self._variances[list(self.graph.partners)])
         together = math.fsum(members[: members.size - colluders])
@@ -103,8 +102,6 @@ class PartyLosses:
         return coalitions[self._order(coalitions, *self._joined(coalitions))]
 
     def _order(self, coalitions: Places, joined: Places, together: Array) -> Places:
-        if self.graph is None:
-            return np.arange(len(coalitions))
         partner = np.isin(np.arange(self._execution.parties), list(self.graph.partners[self._party]))
         with np.errstate(divide="ignore"):
             squares = 1.0 / together + joined * (self._execution.rounds + 6) / self._levels.cancelling**2
@@ -131,8 +128,6 @@ class PartyLosses:
                 return WorstLossOf(*worst, done)
 
     def _joined(self, coalitions: Places) -> tuple[Places, Array]:
-        if self.graph is None:
-            return np.ones(len(coalitions), dtype=np.intp), np.zeros(len(coalitions))
         return joined_without(self.graph, self._party, coalitions, self._variances)
 
     def _largest_bound(self, joined: Places, together: Array) -> float:

@@ -13,7 +13,7 @@ def test_whoever_ends_without_commit_does_not_say_that_it_needs_nothing_more() -
     room.run()
     assert {party.stage for party in room.parties.values()} == {"over"}
     for party in room.parties.values():
-        assert party.result is None and not party.unfinished and not party.signed_items.by_kind["done"]
+        assert party.result is None and not party.finalization.unfinished and not party.signed_items.by_kind["done"]
 
 
 def test_keys_are_sent_to_everyone_at_once_also_to_those_who_are_not_in_the_cohort() -> None:

@@ -10,16 +10,16 @@ import pytest
 from helpers.blind_relays import RelayLog, RelayNetwork, Visitor, quiet, registered
 from helpers.transports import run, until
 from inca.network.transport.relay.messages import (
-    Ask,
-    Claim,
+    CallJoined,
+    ClaimRefused,
     Contested,
     Declined,
     Incoming,
-    Joined,
-    Presence,
-    Refusal,
-    Refused,
+    PresenceQuery,
+    PresenceReply,
     Registered,
+    RelayClaim,
+    RelayRefusal,
     claim_text,
     from_party,
     from_relay,
@@ -47,7 +47,7 @@ def test_registration_for_the_key_of_another_is_refused(network: RelayNetwork) -
         async with network.relay() as relay, network.visitor(relay) as liar:
             claim = liar.claim(network.stranger)
             stolen = msgspec.structs.replace(claim, key=network.parties[0].raw_key)
-            assert await liar.refused(stolen) is Refusal.PROOF
+            assert await liar.refused(stolen) is RelayRefusal.PROOF
             assert not relay.switchboard.registered
 
     run(main())
@@ -60,17 +60,19 @@ def test_a_signature_for_anything_else_is_refused(network: RelayNetwork) -> None
         async with network.relay() as relay:
             async with network.visitor(relay) as first, network.visitor(relay) as second:
                 replayed = first.claim(anna)
-                assert await second.refused(replayed) is Refusal.PROOF  # another challenge
+                assert await second.refused(replayed) is RelayRefusal.PROOF  # another challenge
             for change in ({"about": "other"}, {"kind": "answer"}, {"authority": f"localhost:{relay.address[1]}"}):
                 async with network.visitor(relay) as visitor:
                     changed = msgspec.structs.replace(visitor.claim(anna), **change)
-                    assert await visitor.refused(changed) is Refusal.PROOF
+                    assert await visitor.refused(changed) is RelayRefusal.PROOF
             async with network.visitor(relay) as visitor:
-                assert await visitor.refused(msgspec.structs.replace(visitor.claim(anna), key=b"x")) is Refusal.PROOF
+                assert (
+                    await visitor.refused(msgspec.structs.replace(visitor.claim(anna), key=b"x")) is RelayRefusal.PROOF
+                )
             async with network.visitor(relay) as visitor:
                 text = claim_text("register", visitor.address.authority, visitor.nonce, "")
-                bare = Claim("register", anna.raw_key, visitor.address.authority, "", anna.key.sign(text))
-                assert await visitor.refused(bare) is Refusal.PROOF  # not signed as `Identity.sign` does
+                bare = RelayClaim("register", anna.raw_key, visitor.address.authority, "", anna.key.sign(text))
+                assert await visitor.refused(bare) is RelayRefusal.PROOF  # not signed as `Identity.sign` does
 
     run(main())
 
@@ -82,11 +84,11 @@ def test_a_signature_for_another_relay_is_refused(network: RelayNetwork) -> None
     async def main() -> None:
         async with network.relay() as relay, network.visitor(relay) as liar:
             text = claim_text("register", "evil.example", liar.nonce, "x")
-            signed = Claim("register", anna.raw_key, "evil.example", "x", anna.sign(text))
-            assert await liar.refused(signed) is Refusal.NAME
+            signed = RelayClaim("register", anna.raw_key, "evil.example", "x", anna.sign(text))
+            assert await liar.refused(signed) is RelayRefusal.NAME
         async with network.relay() as relay, network.visitor(relay) as liar:
             renamed = msgspec.structs.replace(signed, authority=liar.address.authority)
-            assert await liar.refused(renamed) is Refusal.PROOF
+            assert await liar.refused(renamed) is RelayRefusal.PROOF
 
     run(main())
 
@@ -98,7 +100,7 @@ def test_the_names_of_a_relay_are_those_of_its_certificate_or_given(network: Rel
         async with network.relay() as relay, network.visitor(relay, host="localhost") as visitor:
             await visitor.register(anna)
         async with network.relay(names=("relay.example.org",)) as relay, network.visitor(relay) as visitor:
-            assert await visitor.refused(visitor.claim(anna)) is Refusal.NAME
+            assert await visitor.refused(visitor.claim(anna)) is RelayRefusal.NAME
         async with network.relay(names=("127.0.0.1",)) as relay, network.visitor(relay) as visitor:
             await visitor.register(anna)
 
@@ -113,7 +115,7 @@ def test_the_allow_list_is_for_registering_calling_and_answering_and_can_change(
             await visitor.register(anna)
             for claim in ("register", "dial", "answer"):
                 async with network.visitor(relay) as other:
-                    assert await other.refused(other.claim(bert, claim, anna.fingerprint)) is Refusal.NOT_ALLOWED
+                    assert await other.refused(other.claim(bert, claim, anna.fingerprint)) is RelayRefusal.NOT_ALLOWED
             relay.reload(lambda: frozenset({bert.fingerprint}))
             assert await visitor.ended() == 1000  # anna is cut off
             async with network.visitor(relay) as other:
@@ -133,7 +135,7 @@ def test_a_second_registration_is_refused_while_the_first_is_alive_and_both_are_
         ):
             await first.register(anna)
             told = asyncio.create_task(first.hear())  # reads, and so answers pings
-            assert await second.refused(second.claim(anna)) is Refusal.TAKEN
+            assert await second.refused(second.claim(anna)) is RelayRefusal.TAKEN
             assert isinstance(await told, Contested)
             assert len(relay.switchboard.registered) == 1
 
@@ -190,10 +192,10 @@ def test_a_call_is_answered_by_whom_it_is_for_alone_and_then_bytes_are_passed_on
             assert network.names[0] not in incoming.origin and "127.0.0.1" not in incoming.origin
             async with network.visitor(relay) as liar:
                 theft = liar.claim(network.parties[2], "answer", incoming.ticket)
-                assert await liar.refused(theft) is Refusal.NOT_REGISTERED
+                assert await liar.refused(theft) is RelayRefusal.NOT_REGISTERED
             async with network.visitor(relay) as end:
                 answer = end.claim(network.parties[1], "answer", incoming.ticket)
-                assert isinstance(await end.ask(answer), Joined) and isinstance(await anna.hear(), Joined)
+                assert isinstance(await end.ask(answer), CallJoined) and isinstance(await anna.hear(), CallJoined)
                 await anna.socket.send(b"there")
                 await end.socket.send(b"back")
                 assert (await end.socket.recv(), await anna.socket.recv()) == (b"there", b"back")
@@ -211,26 +213,27 @@ def test_calls_that_come_to_nothing(network: RelayNetwork) -> None:
         async with network.relay(limits={"callee_timeout_s": 0.3}) as relay, network.visitor(relay) as bert:
             async with network.visitor(relay) as anna:
                 early = anna.claim(network.parties[0], "dial", network.names[1])
-                assert await anna.refused(early) is Refusal.NOT_REGISTERED
+                assert await anna.refused(early) is RelayRefusal.NOT_REGISTERED
             await bert.register(network.parties[1])
             async with network.visitor(relay) as anna:
                 incoming = await call(anna, bert, network)
                 await bert.say(Declined(incoming.ticket))
-                assert await anna.hear() == Refused(Refusal.DECLINED)
+                assert await anna.hear() == ClaimRefused(RelayRefusal.DECLINED)
             async with network.visitor(relay) as anna:
                 await call(anna, bert, network)
-                assert await anna.hear() == Refused(Refusal.NO_ANSWER)
+                assert await anna.hear() == ClaimRefused(RelayRefusal.NO_ANSWER)
             async with network.visitor(relay) as anna:
                 incoming = await call(anna, bert, network)
             await until(lambda: not relay.switchboard.calls)  # the caller has gone
             async with network.visitor(relay) as end:
                 late = end.claim(network.parties[1], "answer", incoming.ticket)
-                assert await end.refused(late) is Refusal.NOT_REGISTERED
+                assert await end.refused(late) is RelayRefusal.NOT_REGISTERED
             async with network.visitor(relay) as anna:
                 own = anna.claim(network.parties[1], "dial", network.names[1])
-                assert await anna.refused(own) is Refusal.NOT_REGISTERED
+                assert await anna.refused(own) is RelayRefusal.NOT_REGISTERED
             await bert.say(Declined("no such call"))
-            assert not relay.switchboard._waiting and not relay.switchboard._per_key
+            board = relay.switchboard
+            await until(lambda: not (board._waiting or board._per_key or board._per_origin or board._pairs))
 
     run(main())
 
@@ -240,11 +243,11 @@ def test_who_is_registered_may_ask_who_else_is(network: RelayNetwork) -> None:
         async with network.relay() as relay, network.visitor(relay) as anna, network.visitor(relay) as bert:
             await anna.register(network.parties[0])
             bert_is = network.names[1]
-            assert await anna.ask(Ask(bert_is)) == Presence(bert_is, False)
+            assert await anna.ask(PresenceQuery(bert_is)) == PresenceReply(bert_is, False)
             await bert.register(network.parties[1])
-            assert await anna.ask(Ask(bert_is)) == Presence(bert_is, True)
+            assert await anna.ask(PresenceQuery(bert_is)) == PresenceReply(bert_is, True)
             async with network.visitor(relay) as stranger:
-                await stranger.say(Ask(bert_is))
+                await stranger.say(PresenceQuery(bert_is))
                 assert await stranger.ended() == 1002
 
     run(main())
@@ -285,7 +288,7 @@ def test_limits_of_a_pair_a_callee_and_a_key(network: RelayNetwork) -> None:
                         await asyncio.wait({answer, heard}, return_when=asyncio.FIRST_COMPLETED)
                         waiting.append(heard.done())
                         if answer.done():
-                            assert answer.result() == Refused(Refusal.FULL)
+                            assert answer.result() == ClaimRefused(RelayRefusal.FULL)
                         for task in (answer, heard):
                             task.cancel()
                         await asyncio.gather(answer, heard, return_exceptions=True)
@@ -304,7 +307,9 @@ def test_limits_of_a_pair_a_callee_and_a_key(network: RelayNetwork) -> None:
         assert await full({"max_per_pair": 2}, everyone, [0, 0, 0, 2]) == [True, True, False, True]
         assert await full({"max_waiting": 3}, everyone, [0, 2, 3, 4]) == [True, True, True, False]
         assert await full({"max_per_key": 3}, None, [0, 2, 3, 4]) == [True, True, True, False]
-        assert await full({"max_per_key": 3}, everyone, [0, 2, 3, 4]) == [True] * 4  # pairs limit them
+        assert await full({"max_calls_per_origin": 3}, None, [0, 2, 3, 4]) == [True, True, True, False]
+        for limit in ("max_per_key", "max_calls_per_origin"):
+            assert await full({limit: 3}, everyone, [0, 2, 3, 4]) == [True] * 4  # pairs limit them
 
     run(main())
 
@@ -318,7 +323,7 @@ def test_limits_of_registrations(network: RelayNetwork) -> None:
                 network.visitor(relay) as second,
             ):
                 await first.register(network.parties[0])
-                assert await second.refused(second.claim(network.parties[1])) is Refusal.FULL
+                assert await second.refused(second.claim(network.parties[1])) is RelayRefusal.FULL
         async with network.relay(limits=limits, allow=frozenset(network.names)) as relay, network.visitor(relay) as one:
             await one.register(network.parties[0])
             async with network.visitor(relay) as other:
@@ -394,12 +399,12 @@ def test_liars_are_logged_by_label_and_not_by_address(network: RelayNetwork) -> 
 
 
 def test_messages_can_be_read_by_their_readers_alone() -> None:
-    for message in (Registered(), Incoming("t", "o"), Presence("x", True), Refused(Refusal.FULL)):
+    for message in (Registered(), Incoming("t", "o"), PresenceReply("x", True), ClaimRefused(RelayRefusal.FULL)):
         text = msgspec.json.encode(message)
         assert from_relay(text) == message
         with pytest.raises(ValueError, match="Invalid value"):
             from_party(text)
-    for rude in (Incoming("t", "o" * 65), Incoming("\x1b[2J", "o"), Presence("a b", True)):
+    for rude in (Incoming("t", "o" * 65), Incoming("\x1b[2J", "o"), PresenceReply("a b", True)):
         with pytest.raises(ValueError, match="Expected `str`"):
             from_relay(msgspec.json.encode(rude))
-    assert all(reason.meaning and reason.cause for reason in Refusal)
+    assert all(reason.meaning and reason.cause for reason in RelayRefusal)

@@ -19,6 +19,7 @@ from helpers.transports import run, until
 from inca.errors import InvalidInput
 from inca.network.addresses import Address
 from inca.network.transport.limits import Limits
+from inca.network.transport.relay.certificate import RelayCertificate
 from inca.network.transport.relay.messages import Incoming
 from inca.network.transport.relay.metrics import serving
 from inca.network.transport.relay.options import RelayLimits, RelayOptions
@@ -325,13 +326,30 @@ def test_options_are_refused_in_a_sentence(tmp_path: Path, network: RelayNetwork
     asyncio.run(main())
 
 
+def test_a_certificate_is_renewed_whole_or_not_at_all(tmp_path: Path, network: RelayNetwork) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+
+    def put(issued: trustme.LeafCert) -> None:
+        certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+        key.write_bytes(issued.private_key_pem.bytes())
+
+    put(trustme.CA().issue_cert("old.example.org"))
+    own = RelayCertificate(RelayOptions(certificate=certificate, key=key))
+    before = own.context
+    new = trustme.CA().issue_cert("new.example.org")
+    certificate.write_bytes(new.cert_chain_pems[0].bytes())  # the key has yet to come
+    with pytest.raises(InvalidInput, match="do not belong together"):
+        own.renew()
+    assert own.context is before and own.is_for("old.example.org") and not own.is_for("new.example.org")
+    put(new)
+    own.renew()
+    assert own.context is not before and own.is_for("new.example.org") and not own.is_for("old.example.org")
+
+
 def test_wildcards_in_certificates(tmp_path: Path) -> None:
     certificate = tmp_path / "wild.pem"
     trustme.CA().issue_cert("*.example.org").private_key_and_cert_chain_pem.write_to_path(certificate)
 
-    async def main() -> None:
-        relay = Relay(RelayOptions(certificate=certificate))
-        assert relay._knows("relay.example.org") and relay._knows("Relay.Example.org:8443")
-        assert not relay._knows("example.org") and not relay._knows("a.b.example.org") and not relay._knows("no host")
-
-    asyncio.run(main())
+    own = RelayCertificate(RelayOptions(certificate=certificate))
+    assert own.is_for("relay.example.org") and own.is_for("Relay.Example.org:8443")
+    assert not any(map(own.is_for, ("example.org", "a.b.example.org", "relay.example.com", "no host")))

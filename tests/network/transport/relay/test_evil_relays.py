@@ -12,7 +12,7 @@ import pytest
 
 from helpers.blind_relays import RelayNetwork, registered
 from helpers.transports import RecordedEvents, run, until
-from inca.network.transport.relay.link import Link
+from inca.network.transport.relay.link import WebSocketLink
 from inca.network.transport.relay.server import Relay
 from inca.network.transport.relay.server_link import ServerLink
 from inca.network.transport.relay.switchboard import Switchboard
@@ -62,7 +62,7 @@ class EvilSwitchboard(Switchboard):
         asyncio.get_running_loop().call_later(0.02, to.send_data, data)
 
     def cut(self, to: ServerLink, data: bytes) -> None:
-        self.rng.choice((Link.abort, Link.abort, lambda link: link.close(1000, 1.0)))(to)
+        self.rng.choice((WebSocketLink.abort, WebSocketLink.abort, lambda link: link.close(1000, 1.0)))(to)
 
     def end(self, to: ServerLink, data: bytes) -> None:
         to.send_data(b"")

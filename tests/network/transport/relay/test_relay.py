@@ -16,7 +16,7 @@ from inca.network.addresses import Address
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.interface import TransportConfig
 from inca.network.transport.limits import Limits
-from inca.network.transport.relay.messages import Incoming, Joined
+from inca.network.transport.relay.messages import CallJoined, Incoming
 from inca.network.transport.relay.server import Relay
 from inca.network.transport.relay.server_link import ServerLink
 
@@ -173,8 +173,12 @@ def test_labels_tell_outsiders_apart(network: RelayNetwork) -> None:
                 for stranger in strangers:
                     await stranger.say(stranger.claim(network.stranger, "dial", network.names[1]))
                 answers = [await stranger.hear() for stranger in strangers]
-                assert sorted(type(answer).__name__ for answer in answers) == ["Joined", "Joined", "Refused"]
-                joined = [one for one, answer in zip(strangers, answers, strict=True) if isinstance(answer, Joined)]
+                assert sorted(type(answer).__name__ for answer in answers) == [
+                    "CallJoined",
+                    "CallJoined",
+                    "ClaimRefused",
+                ]
+                joined = [one for one, answer in zip(strangers, answers, strict=True) if isinstance(answer, CallJoined)]
                 await joined[0].socket.send(b"no TLS")
                 await until(lambda: log.violations)
                 (culprit,) = b._connections._violations._culprits

@@ -17,7 +17,7 @@ from helpers.transports import run, until
 from inca.network.addresses import Address
 from inca.network.transport.failures import FailureCause, Unreached
 from inca.network.transport.interface import TransportEvents
-from inca.network.transport.relay.client import Answer, Relays
+from inca.network.transport.relay.client import AnswerCall, Relays
 from inca.network.transport.relay.link import CHUNK_BYTES
 from inca.network.transport.relay.server import Relay
 from inca.network.transport.relay.stream import RelayedStream
@@ -85,7 +85,7 @@ class Party:
         own = [address_of(relay)]
         self.relays = Relays(network.access(me), own, buffer, TransportEvents(), self._on_call)
 
-    def _on_call(self, relay: Address, origin: str, answer: Answer) -> bool:
+    def _on_call(self, relay: Address, origin: str, answer: AnswerCall) -> bool:
         self.calls.append(End(self._at_end))
 
         async def take() -> None:

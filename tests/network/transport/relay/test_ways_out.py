@@ -13,12 +13,13 @@ import pytest
 import trustme
 
 from helpers.blind_relays import PATH, RelayNetwork, address_of, registered
+from helpers.pace import allowance
 from helpers.proxies import proxy
-from helpers.transports import closed_port, run, until
+from helpers.transports import RecordedEvents, closed_port, run, until
 from inca.errors import InvalidInput
 from inca.network.addresses import Address
-from inca.network.transport.failures import Failure, FailureCause
-from inca.network.transport.relay import opening
+from inca.network.transport.failures import Failure, FailureCause, Unreached
+from inca.network.transport.relay import client, opening
 from inca.network.transport.relay.access import RelayAccess
 from inca.network.transport.relay.server import Relay
 
@@ -136,7 +137,7 @@ def test_a_dead_proxy_is_told_from_a_dead_relay(network: RelayNetwork, set_proxy
 def test_a_proxy_that_falls_silent(
     network: RelayNetwork, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 0.5 * allowance())
 
     async def main() -> None:
         async with network.relay() as relay, proxy(silent=True) as way:
@@ -176,7 +177,7 @@ def web(network: RelayNetwork) -> ssl.SSLContext:
 
 
 def test_what_is_no_relay(network: RelayNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 1.0 * allowance())
     monkeypatch.setattr(opening, "_PAUSE_S", 0.01)
 
     async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -258,6 +259,42 @@ def test_a_relay_that_talks_nonsense(network: RelayNetwork, said: str | None, mo
             assert failure.cause is FailureCause.RELAY_UNREACHABLE
 
     run(main())
+
+
+def test_a_relay_that_is_away_is_tried_less_and_less_often(
+    network: RelayNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most every few seconds, and not all parties at the same moment; one that refuses us, still less often."""
+    pauses: list[float] = []
+    away = Unreached(Failure(FailureCause.RELAY_UNREACHABLE, "away"))
+
+    async def open_nothing(*_: object) -> None:
+        raise away
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 200:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(client, "open_link", open_nothing)
+    monkeypatch.setattr("inca.network.transport.relay.client.asyncio.sleep", sleep)
+    log = RecordedEvents()
+
+    async def main() -> None:
+        relay = Address.parse("wss://relay.example.org")
+        relays = client.Relays(network.access(0), [relay], memoryview(b""), log, lambda *_: False)
+        with pytest.raises(asyncio.CancelledError):
+            await relays._stay_registered(relay)
+        assert pauses[0] <= 0.1 and all(0.0 < pause <= 3.0 for pause in pauses)
+        assert all(1.5 <= pause <= 3.0 for pause in pauses[6:]) and len(set(pauses[6:])) > 190
+        assert log.registrations == [(relay, away.failure)]  # told once
+        pauses.clear()
+        away.failure = Failure(FailureCause.RELAY_REFUSES, "not you")
+        with pytest.raises(asyncio.CancelledError):
+            await relays._stay_registered(relay)
+        assert min(pauses) >= 5.0 and log.registrations[1:] == [(relay, away.failure)]
+
+    asyncio.run(main())
 
 
 def test_the_certificates_of_authorities_are_read_before_anything_else(network: RelayNetwork) -> None:

@@ -19,16 +19,10 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
 from inca.network.protocol.opening.cohort_keys import COHORTS
-from inca.network.protocol.opening.trustees import Trustees
-from inca.network.protocol.signed_items import Digest, Kind, not_among, read
+from inca.network.protocol.signed_items import Digest, not_among, read
 from inca.protocol.adversary import smallest_cohort
 
 _HASH_BYTES = 32
-
-
-def kind_of(step: Step) -> Kind:
-    """Return the kind of items that a decision names."""
-    return "digest" if step == "cohort" else "deposit"
 
 
 class Agenda:
@@ -39,33 +33,25 @@ class Agenda:
         self.patient_until = 0.0
         """Until when to wait for those who are not gone before going on without them."""
 
-    # --- own proposals --------------------------------------------------------------------------------------------
-
     def propose(self, now: float) -> Proposal | None:
         """Return what this party would decide next; None if it is too early for anything, or too few are there."""
-        ledger = self._context.ledger
+        ledger, items = self._context.ledger, self._context.signed_items.by_kind
+        cohort = ledger.cohort
         if ledger.committed:
             return None
-        return self._first_cohort() if ledger.cohort is None else self._commit_or_shrink(now, ledger.cohort)
-
-    def _first_cohort(self) -> Proposal | None:
-        digests = self._context.signed_items.by_kind["digest"]
-        return self._named("cohort", [item for item in digests.values() if self._was_there(item)])
-
-    def _commit_or_shrink(self, now: float, cohort: Proposal) -> Proposal | None:
-        items = self._context.signed_items.by_kind
+        if cohort is None:
+            there = [item for item in items["digest"].values() if self._was_there(item)]
+            return self._proposal("cohort", [(item.party, item.hash) for item in there])
         deposits = {party: item for party, item in items["deposit"].items() if party in cohort.parties}
         if deposits.keys() == cohort.parties:
-            return self._named("commit", list(deposits.values()))
+            return self._proposal("commit", [(party, item.hash) for party, item in deposits.items()])
         silent = cohort.parties - deposits.keys() - items["refusal"].keys()
         if silent - self._context.gone and now < self.patient_until:
             return None
-        smaller = [entry for entry in cohort.contents if entry[0] in deposits]
-        return None if self._cannot_be([party for party, _ in smaller]) else Proposal("cohort", smaller)
+        return self._proposal("cohort", [entry for entry in cohort.contents if entry[0] in deposits])
 
-    def _named(self, step: Step, items: list[Item]) -> Proposal | None:
-        contents = sorted((item.party, item.hash) for item in items)
-        return None if self._cannot_be([party for party, _ in contents]) else Proposal(step, contents)
+    def _proposal(self, step: Step, contents: list[tuple[int, bytes]]) -> Proposal | None:
+        return None if self._cannot_be([party for party, _ in contents]) else Proposal(step, sorted(contents))
 
     def _was_there(self, digest: Item) -> bool:
         """Return whether a party was there in the last round, so that no mask of it is left (erratum E2)."""
@@ -77,10 +63,8 @@ class Agenda:
         least = max(session.min_participants, smallest_cohort(session.colluders))
         if len(parties) < least:
             return f"a proposal must have at least {least} parties"
-        trustees: Trustees = self._context.trustees(parties)
+        trustees = self._context.trustees(parties)
         return "" if len(trustees.members) >= trustees.threshold else "a proposal must have enough trustees"
-
-    # --- proposals of others --------------------------------------------------------------------------------------
 
     def check(self, proposal: Proposal) -> None:
         """Refuse a proposal that cannot follow what was decided: by its form, not by what is held."""
@@ -127,15 +111,15 @@ class Agenda:
 
     def fits(self, proposal: Proposal) -> bool:
         """Return whether all that a proposal names, which is held, may be in it."""
-        named = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        named = self._context.signed_items.with_contents(proposal.kind, proposal.contents)
         return proposal.step == "commit" or all(self._was_there(item) for item in named)
 
     def lacks(self, proposal: Proposal, proposer: int) -> list[tuple[int, bytes]]:
         """Return the contents that a proposal names and that are not held: it cannot be accepted yet."""
-        return self._context.signed_items.lacking_contents(kind_of(proposal.step), proposal.contents, proposer)
+        return self._context.signed_items.lacking_contents(proposal.kind, proposal.contents, proposer)
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
-        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        items = self._context.signed_items.with_contents(proposal.kind, proposal.contents)
         others = [item for item in items if item.party != self._context.me]
         return not_among(others, self._context.ledger.durable_items)

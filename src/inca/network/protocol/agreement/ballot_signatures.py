@@ -19,38 +19,31 @@ _MAX_KNOWN_PER_PARTY = 8  # signatures of each party that are remembered
 
 
 class BallotSignatures:
-    """Signs as one party, and checks what all have signed."""
+    """Signs as one party, and checks what all have signed.
+
+    Votes and acceptances are about a proposal, by its hash; promises, about the ballot in which their party was locked
+    last (0: in none).
+    """
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
         self._valid: set[tuple[int, bytes, bytes]] = set()  # what was verified lately: party, text, signature
 
-    def promise(self, instance: int, ballot: Ballot, locked: Ballot) -> bytes:
-        """Sign a promise, and in which ballot this party was locked last (0: in none)."""
-        return self._sign(self._text("promise", instance, ballot, locked.to_bytes(8, "little")))
+    def sign(self, word: Word, instance: int, ballot: Ballot, about: bytes | Ballot) -> bytes:
+        """Sign a word."""
+        return self._sign(self._text(word, instance, ballot, about))
 
-    def vote(self, instance: int, ballot: Ballot, proposal: bytes) -> bytes:
-        """Sign a vote for a proposal, known by its hash."""
-        return self._sign(self._text("vote", instance, ballot, proposal))
-
-    def acceptance(self, instance: int, ballot: Ballot, proposal: bytes) -> bytes:
-        """Sign that this party has accepted a proposal, known by its hash."""
-        return self._sign(self._text("accept", instance, ballot, proposal))
-
-    def voted(self, party: int, instance: int, ballot: Ballot, proposal: bytes, signature: bytes) -> bool:
-        """Return whether a party has signed that vote."""
-        return self._signed(party, self._text("vote", instance, ballot, proposal), signature)
-
-    def accepted(self, party: int, instance: int, ballot: Ballot, proposal: bytes, signature: bytes) -> bool:
-        """Return whether a party has signed that acceptance."""
-        return self._signed(party, self._text("accept", instance, ballot, proposal), signature)
+    def signed(
+        self, party: int, signature: bytes, word: Word, instance: int, ballot: Ballot, about: bytes | Ballot
+    ) -> bool:
+        """Return whether a party has signed a word."""
+        return self._is_valid(party, self._text(word, instance, ballot, about), signature)
 
     def check_promise(self, party: int, message: Promise) -> None:
         """Refuse a promise that its party has not signed, or a lock in it that is none or not an earlier one."""
         locked = message.lock.ballot if message.lock else 0
-        text = self._text("promise", message.instance, message.ballot, locked.to_bytes(8, "little"))
-        if not self._signed(party, text, message.signature):
+        if not self.signed(party, message.signature, "promise", message.instance, message.ballot, locked):
             raise InvalidPeerMessage("a promise that its party has not signed")
         if message.lock is not None:
             if locked >= message.ballot:
@@ -59,43 +52,32 @@ class BallotSignatures:
 
     def check_lock(self, instance: int, lock: Lock) -> None:
         """Refuse a lock for which no quorum has voted."""
-        self._check_quorum("vote", "a lock must have the votes", instance, lock.ballot, lock.proposal.hash, lock.votes)
+        text = self._text("vote", instance, lock.ballot, lock.proposal.hash)
+        self._check_quorum("a lock must have the votes", [(party, text, vote) for party, vote in lock.votes])
 
     def check_decision(self, instance: int, decision: Decision) -> None:
         """Refuse a decision that no quorum has accepted."""
-        what = "a decision must have the signatures"
-        self._check_quorum("accept", what, instance, decision.ballot, decision.proposal.hash, decision.signatures)
+        text = self._text("accept", instance, decision.ballot, decision.proposal.hash)
+        signed = [(party, text, signature) for party, signature in decision.signatures]
+        self._check_quorum("a decision must have the signatures", signed)
 
     def check_justified(self, message: Propose) -> bool:
         """Refuse a proposal unless a quorum promised it, and it is the latest lock that any of them knew."""
         instance, ballot = message.instance, message.ballot
-        parties = {party for party, _, _ in message.promises}
-        enough = self.session.quorum <= len(parties) == len(message.promises)
-        if not enough or not all(
-            self._signed(party, self._text("promise", instance, ballot, locked.to_bytes(8, "little")), signature)
-            for party, locked, signature in message.promises
-        ):
-            raise InvalidPeerMessage(f"a proposal must show the promises of at least {self.session.quorum} parties")
+        promises = [(p, self._text("promise", instance, ballot, locked), s) for p, locked, s in message.promises]
+        self._check_quorum("a proposal must show the promises", promises)
         latest = max(locked for _, locked, _ in message.promises)
         if latest:
             self.check_lock(instance, Lock(latest, message.proposal, message.votes))
         return latest > 0
 
-    def _check_quorum(
-        self,
-        word: Word,
-        what: str,
-        instance: int,
-        ballot: Ballot,
-        proposal: bytes,
-        signatures: list[tuple[int, bytes]],
-    ) -> None:
-        text, parties = self._text(word, instance, ballot, proposal), {party for party, _ in signatures}
-        enough = self.session.quorum <= len(parties) == len(signatures)
-        if not enough or not all(self._signed(party, text, signature) for party, signature in signatures):
+    def _check_quorum(self, what: str, signed: list[tuple[int, bytes, bytes]]) -> None:
+        parties = {party for party, _, _ in signed}
+        enough = self.session.quorum <= len(parties) == len(signed)
+        if not enough or not all(self._is_valid(*entry) for entry in signed):
             raise InvalidPeerMessage(f"{what} of at least {self.session.quorum} parties")
 
-    def _signed(self, party: int, text: bytes, signature: bytes) -> bool:
+    def _is_valid(self, party: int, text: bytes, signature: bytes) -> bool:
         """Verify a signature, once: many promises show the same lock, with the same votes."""
         if (known := (party, text, signature)) in self._valid:
             return True
@@ -106,6 +88,7 @@ class BallotSignatures:
         self._valid.add(known)
         return True
 
-    def _text(self, word: Word, instance: int, ballot: Ballot, about: bytes) -> bytes:
+    def _text(self, word: Word, instance: int, ballot: Ballot, about: bytes | Ballot) -> bytes:
+        subject = about if isinstance(about, bytes) else about.to_bytes(8, "little")
         numbers = instance.to_bytes(4, "little") + ballot.to_bytes(8, "little")
-        return b"inca-" + word.encode() + b"/2" + self.session.id + numbers + about
+        return b"inca-" + word.encode() + b"/2" + self.session.id + numbers + subject

@@ -24,12 +24,11 @@ once. Only the lowest ballot, which is that of the first in order, may come at a
 
 from __future__ import annotations
 
-import hashlib
 from math import floor, inf
 
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.agreement.agenda import Agenda, kind_of
-from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.agenda import Agenda
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures, Word
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
     Accept,
@@ -48,6 +47,7 @@ from inca.network.protocol.messages import (
     Yes,
 )
 from inca.network.protocol.records import Accepted, Promised, Voted
+from inca.network.protocol.session import order_by_hash
 
 _TURNS_PER_PERIOD = 4  # to propose
 _IN_ANY_CASE_PERIODS = 2.0  # after which a party proposes what others were locked on, if it has nothing itself
@@ -65,6 +65,9 @@ class Consensus:
 
     def __init__(self, context: PartyContext, agenda: Agenda, signatures: BallotSignatures) -> None:
         self._context, self._agenda, self._signatures = context, agenda, signatures
+        session = context.session
+        self._turn_s, self._max_pause_s = session.period / _TURNS_PER_PERIOD, _MAX_PAUSE_PERIODS * session.period
+        self._lowest: Ballot = session.parties  # that of the first in order; 0 stands for none
         self._next_turn = self._retry_at = self._look_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
         self._own_pause = 0.0  # before this party proposes again
@@ -76,12 +79,8 @@ class Consensus:
         self._told: dict[int, tuple[int, float]] = {}
         self._promised: dict[int, tuple[Ballot, float]] = {}
         self._reset()
-        session = context.session
-        order_keys = [
-            hashlib.sha256(session.id + b"turn" + party.to_bytes(4, "little")).digest()
-            for party in range(session.parties)
-        ]
-        self.order = sorted(range(session.parties), key=lambda party: order_keys[party])
+        self.order = order_by_hash(session.id + b"turn", session.parties)
+        self._place = self.order.index(context.me)
 
     def _reset(self) -> None:
         self._ballot = 0
@@ -114,7 +113,7 @@ class Consensus:
         """
         if not self.may_vote:
             return
-        self._own_pause = self._turn_s * len(self.order)
+        self._own_pause = self._turn_s * self._lowest
         self._next_turn = self._own_turn(now + _IN_ANY_CASE_PERIODS * self._context.session.period)
         self._look(now)
 
@@ -126,8 +125,8 @@ class Consensus:
         if self._agenda.propose(now) is None:
             self._look_at = now + self._turn_s
         else:
-            first = self.order[0]
-            grace = 0.0 if first in (self._context.me, *self._context.down) else _FIRST_HAS_TURNS * self._turn_s
+            alone = self.order[0] in (self._context.me, *self._context.down)
+            grace = 0.0 if alone else _FIRST_HAS_TURNS * self._turn_s
             self._look_at, self._next_turn = inf, min(self._next_turn, self._own_turn(now + grace))
 
     def tick(self, now: float) -> None:
@@ -182,13 +181,11 @@ class Consensus:
             case Propose():
                 self._check_ballot(now, peer, message.ballot)
                 self._vote(now, peer, message)
-            case Vote():
-                self._count_vote(now, peer, message)
             case Accept():
                 self._check_ballot(now, peer, message.lock.ballot)
                 self._accept(now, peer, message)
-            case Yes():
-                self._count_yes(peer, message)
+            case Vote() | Yes():
+                self._count(now, peer, message)
 
     def _catch_up(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Tell the peer what was decided, or ask it."""
@@ -229,9 +226,8 @@ class Consensus:
 
     def _check_ballot(self, now: float, peer: int, ballot: Ballot) -> None:
         """Refuse ballots of others than their proposers, below the lowest, or far ahead of any clock."""
-        n = self._context.session.parties
-        furthest = self._turn(now) + _MAX_ROUNDS_AHEAD * n
-        if self.order[ballot % n] != peer or not self._lowest <= ballot <= furthest:
+        furthest = self._turn(now) + _MAX_ROUNDS_AHEAD * self._lowest
+        if self.order[ballot % self._lowest] != peer or not self._lowest <= ballot <= furthest:
             raise InvalidPeerMessage(
                 f"a ballot must be the proposer's own and from {self._lowest} to {furthest}, got {ballot}"
             )
@@ -243,19 +239,25 @@ class Consensus:
 
     def _own_turn(self, when: float) -> float:
         """Return when this party may begin a ballot, from some time on."""
-        n, lowest = self._context.session.parties, self._lowest
-        highest = max(self._ballot, self._context.ledger.promised.get(self.instance, 0))
-        if not highest and self.order[0] == self._context.me:
+        if not self._highest and self._place == 0:
             return when
-        turn = max(self._turn(when), highest + 1)
-        turn += (self.order.index(self._context.me) - turn) % n
-        return max(when, self._context.session.start + (turn - lowest) * self._turn_s)
+        turn = max(self._turn(when), self._highest + 1)
+        turn += (self._place - turn) % self._lowest
+        return max(when, self._context.session.start + (turn - self._lowest) * self._turn_s)
+
+    @property
+    def _promised_ballot(self) -> Ballot:
+        return self._context.ledger.promised.get(self.instance, 0)
+
+    @property
+    def _highest(self) -> Ballot:
+        """The highest ballot that this party has begun or followed."""
+        return max(self._ballot, self._promised_ballot)
 
     def _follows(self, now: float, proposer: int, ballot: Ballot) -> bool:
         """Return whether a ballot is followed: not before its turn, and not if one came a short while ago."""
-        promised = self._context.ledger.promised.get(self.instance, 0)
-        if ballot <= promised or proposer == self._context.me:
-            return ballot >= promised
+        if ballot <= self._promised_ballot or proposer == self._context.me:
+            return ballot >= self._promised_ballot
         if ballot > self._turn(now) + _TURNS_AHEAD:
             return False
         last, until, pause = self._followed.get(proposer, (0, -inf, self._turn_s))
@@ -265,30 +267,15 @@ class Consensus:
             self._followed[proposer] = ballot, now + pause, min(2 * pause, self._max_pause_s)
         return True
 
-    @property
-    def _turn_s(self) -> float:
-        return self._context.session.period / _TURNS_PER_PERIOD
-
-    @property
-    def _max_pause_s(self) -> float:
-        return _MAX_PAUSE_PERIODS * self._context.session.period
-
-    @property
-    def _lowest(self) -> Ballot:
-        """The lowest ballot, that of the first in order; 0 stands for none."""
-        return self._context.session.parties
-
     # --- as a proposer --------------------------------------------------------------------------------------------
 
     def _begin_ballot(self, now: float) -> bool:
         """Begin the ballot of the own turn, unless a later one is under way; return whether it has begun."""
-        context, n = self._context, self._context.session.parties
-        highest = max(self._ballot, context.ledger.promised.get(self.instance, 0))
-        turn = self._turn(now)
-        ballot = turn - (turn - self.order.index(context.me)) % n
-        if not highest and self.order[0] == context.me:
+        context, turn = self._context, self._turn(now)
+        ballot = turn - (turn - self._place) % self._lowest
+        if not self._highest and self._place == 0:
             ballot = self._lowest
-        if ballot <= max(highest, self._lowest - 1):
+        if ballot <= max(self._highest, self._lowest - 1):
             return False
         self._reset()
         self._ballot = ballot
@@ -298,8 +285,7 @@ class Consensus:
             context.record(Promised(self.instance, self._ballot))
             self._propose(now)
             return True
-        for peer in sorted(context.others):
-            context.send(peer, Prepare(self.instance, self._ballot))
+        context.send_all(Prepare(self.instance, self._ballot))
         self._promise(now, context.me, self._ballot)
         return True
 
@@ -310,20 +296,15 @@ class Consensus:
 
     def _ask_again(self, now: float) -> None:
         """Ask those again who have not answered."""
-        context, instance = self._context, self.instance
+        context = self._context
         if self._proposal is None:
             self._propose(now)
             if self._proposal is None and self._ballot != self._lowest:
-                prepare = Prepare(instance, self._ballot)
-                for peer in sorted(context.others - set(self._promises)):
-                    context.send(peer, prepare)
+                context.send_all(Prepare(self.instance, self._ballot), but=self._promises)
         elif self._lock is None:
-            for peer in sorted(context.others - set(self._votes)):
-                context.send(peer, self._proposal)
+            context.send_all(self._proposal, but=self._votes)
         else:
-            accept = Accept(instance, self._lock)  # one for all: it is large, and encoded once
-            for peer in sorted(context.others - set(self._yes)):
-                context.send(peer, accept)
+            context.send_all(Accept(self.instance, self._lock), but=self._yes)
 
     def _count_promise(self, now: float, peer: int, message: Promise) -> None:
         if message.ballot != self._ballot or self._proposal is not None or peer in self._promises:
@@ -356,39 +337,33 @@ class Consensus:
         votes = lock.votes if lock else []
         self._proposal = Propose(self.instance, self._ballot, proposal, promises, votes)
         self._expect_answers(now)
-        for peer in sorted(context.others):
-            context.send(peer, self._proposal)
+        context.send_all(self._proposal)
         self._vote(now, context.me, self._proposal)
 
-    def _count_vote(self, now: float, peer: int, message: Vote) -> None:
-        proposal = self._proposal
-        if message.ballot != self._ballot or proposal is None or self._lock is not None or peer in self._votes:
+    def _count(self, now: float, peer: int, message: Vote | Yes) -> None:
+        """Count a vote for this party's proposal or, once it has a lock, an acceptance of it, up to a quorum."""
+        is_vote, proposal = isinstance(message, Vote), self._proposal
+        words = self._votes if is_vote else self._yes
+        awaited = proposal is not None and message.ballot == self._ballot and is_vote is (self._lock is None)
+        if proposal is None or not awaited or peer in words:
             return
+        word: Word = "vote" if is_vote else "accept"
         hash_ = proposal.proposal.hash
-        if not self._signatures.voted(peer, self.instance, self._ballot, hash_, message.signature):
-            raise InvalidPeerMessage("a vote that its party has not signed")
-        self._votes[peer] = message.signature
-        if len(self._votes) >= self._context.session.quorum:
-            self._lock = Lock(self._ballot, proposal.proposal, sorted(self._votes.items()))
-            accept = Accept(self.instance, self._lock)
-            self._expect_answers(now)
-            for other in sorted(self._context.others):
-                self._context.send(other, accept)
-            self._accept(now, self._context.me, accept)
-
-    def _count_yes(self, peer: int, message: Yes) -> None:
-        lock = self._lock
-        if message.ballot != self._ballot or lock is None or peer in self._yes:
+        if not self._signatures.signed(peer, message.signature, word, self.instance, self._ballot, hash_):
+            raise InvalidPeerMessage(f"{'a vote' if is_vote else 'an acceptance'} that its party has not signed")
+        words[peer] = message.signature
+        if len(words) < self._context.session.quorum:
             return
-        if not self._signatures.accepted(peer, self.instance, self._ballot, lock.proposal.hash, message.signature):
-            raise InvalidPeerMessage("an acceptance that its party has not signed")
-        self._yes[peer] = message.signature
-        if len(self._yes) >= self._context.session.quorum:
-            instance = self.instance
-            self._decide(Decision(self._ballot, lock.proposal, sorted(self._yes.items())))
-            decisions = self.decisions(instance)  # one for all, as above
-            for other in sorted(self._context.others - set(self._context.down)):
-                self._context.send(other, decisions)
+        instance, signatures = self.instance, sorted(words.items())
+        if is_vote:
+            self._lock = Lock(self._ballot, proposal.proposal, signatures)
+            accept = Accept(instance, self._lock)
+            self._expect_answers(now)
+            self._context.send_all(accept)
+            self._accept(now, self._context.me, accept)
+        else:
+            self._decide(Decision(self._ballot, proposal.proposal, signatures))
+            self._context.send_all(self.decisions(instance), but=self._context.down)
 
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = self._look_at = inf
@@ -409,13 +384,8 @@ class Consensus:
             return
         last = ledger.accepted.get(instance)
         lock = last.lock if last else None
-        signature = self._signatures.promise(instance, ballot, lock.ballot if lock else 0)
-        promise = Promise(instance, ballot, lock, signature)
-        if peer == context.me:
-            self._promises[peer] = promise
-            self._propose(now)
-        else:
-            context.send(peer, promise)
+        signature = self._signatures.sign("promise", instance, ballot, lock.ballot if lock else 0)
+        self._answer(now, peer, Promise(instance, ballot, lock, signature))
 
     def _vote(self, now: float, peer: int, message: Propose) -> None:
         context, instance, hash_ = self._context, self.instance, message.proposal.hash
@@ -437,11 +407,8 @@ class Consensus:
                 raise InvalidPeerMessage("a cohort with a party that was not there in the last round")
             context.record(Voted(instance, message.ballot, hash_))
             self._yield(now, peer, message.ballot)
-        vote = Vote(instance, message.ballot, self._signatures.vote(instance, message.ballot, hash_))
-        if peer == context.me:
-            self._count_vote(now, peer, vote)
-        else:
-            context.send(peer, vote)
+        signature = self._signatures.sign("vote", instance, message.ballot, hash_)
+        self._answer(now, peer, Vote(instance, message.ballot, signature))
 
     def _accept(self, now: float, peer: int, message: Accept) -> None:
         context, instance, lock = self._context, self.instance, message.lock
@@ -455,17 +422,21 @@ class Consensus:
                 self._waiting = peer, message  # it accepts when it has what it accepts
                 return
             kept = self._agenda.behind(lock.proposal)
-            context.signed_items.keep(kind_of(lock.proposal.step), lock.proposal.contents)
+            context.signed_items.keep(lock.proposal.kind, lock.proposal.contents)
             context.record(Accepted(instance, lock, kept))
             self._yield(now, peer, lock.ballot)
         hash_ = lock.proposal.hash
         if context.ledger.accepted[instance].lock.proposal.hash != hash_:
             raise InvalidPeerMessage("a ballot must have one proposal, got a second")
-        yes = Yes(instance, lock.ballot, self._signatures.acceptance(instance, lock.ballot, hash_))
-        if peer == context.me:
-            self._count_yes(peer, yes)
+        signature = self._signatures.sign("accept", instance, lock.ballot, hash_)
+        self._answer(now, peer, Yes(instance, lock.ballot, signature))
+
+    def _answer(self, now: float, peer: int, message: Promise | Vote | Yes) -> None:
+        """Answer a proposer, which may be this party."""
+        if peer == self._context.me:
+            self.handle(now, peer, message)
         else:
-            context.send(peer, yes)
+            self._context.send(peer, message)
 
     def _yield(self, now: float, peer: int, ballot: Ballot) -> None:
         """Let another party finish what this one follows: its first ballot, or it could keep everyone waiting."""
@@ -478,5 +449,5 @@ class Consensus:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
         lacking = self._agenda.lacks(proposal, peer)
         if lacking and peer != self._context.me:
-            self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
+            self._context.send(peer, Fetch(proposal.kind, lacking))
         return not lacking

@@ -15,45 +15,22 @@ SECRET_BYTES = 32
 
 
 def commitment(session: bytes, party: int, secret: bytes) -> bytes:
-    """Return what a party shows of its secret for the coin flip before it reveals it.
-
-    Example:
-        >>> commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 4, b"x" * 32)
-        False
-    """
+    """Return what a party shows of its secret for the coin flip before it reveals it."""
     return hashlib.sha256(b"inca-toss/1" + session + party.to_bytes(4, "little") + secret).digest()
 
 
 def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
-    """Return the public seed: the outcome of the coin flip.
-
-    Example:
-        >>> len(flipped_seed(bytes(32), [bytes(32), bytes(32)]))
-        32
-    """
+    """Return the public seed: the outcome of the coin flip."""
     return hashlib.sha256(b"inca-seed/1" + session + b"".join(secrets)).digest()
 
 
 def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
-    """Return what a party shows in its digest of the secret that lies sealed with its final message.
-
-    Example:
-        >>> beacon_commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 3, b"x" * 32)
-        False
-    """
+    """Return what a party shows in its digest of the secret that lies sealed with its final message."""
     return hashlib.sha256(b"inca-beacon-commit/1" + session + party.to_bytes(4, "little") + secret).digest()
 
 
 def beacon(session: bytes, commitments: Mapping[int, bytes], secrets: Mapping[int, bytes]) -> bytes:
-    """Return what the revealed secrets of a session give.
-
-    Example:
-        >>> both = {party: beacon_commitment(bytes(32), party, bytes([party]) * 32) for party in (0, 1)}
-        >>> honest = beacon(bytes(32), both, {0: bytes(32), 1: b"\\x01" * 32})
-        >>> other, absent = (beacon(bytes(32), both, {0: bytes(32), **more}) for more in ({1: b"?" * 32}, {}))
-        >>> honest != other, other == absent
-        (True, True)
-    """
+    """Return what the revealed secrets of a session give."""
     valid = [
         party.to_bytes(4, "little") + secret
         for party, secret in sorted(secrets.items())

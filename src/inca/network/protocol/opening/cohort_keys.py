@@ -37,20 +37,12 @@ _LOW_ORDER = frozenset(
 
 
 def derived(secret: bytes, purpose: bytes, count: int = KEY_BYTES) -> bytes:
-    """Return bytes that follow from a secret for one purpose: HKDF-SHA-256 (RFC 5869).
-
-    >>> derived(bytes(32), b"one") == derived(bytes(32), b"another")
-    False
-    """
+    """Return bytes that follow from a secret for one purpose: HKDF-SHA-256 (RFC 5869)."""
     return HKDF(SHA256(), count, salt=None, info=purpose).derive(secret)
 
 
 def clamped(scalar: bytes) -> bytes:
-    """Return the encoding of a private key in which RFC 7748 fixes five bits.
-
-    >>> clamped(bytes(32)).hex()[-2:]
-    '40'
-    """
+    """Return the encoding of a private key in which RFC 7748 fixes five bits."""
     return bytes([scalar[0] & 248, *scalar[1:31], scalar[31] & 127 | 64])
 
 
@@ -71,34 +63,20 @@ def _loaded(public: bytes) -> X25519PublicKey:
 
 
 def check_public(public: bytes) -> None:
-    """Refuse a public key of low order, or written in another way than the usual one.
-
-    >>> check_public(public_of(clamped(bytes(32))))
-    """
+    """Refuse a public key of low order, or written in another way than the usual one."""
     number = int.from_bytes(public, "little")
     if len(public) != KEY_BYTES or number >= _FIELD or number in _LOW_ORDER:
         raise InvalidPeerMessage("a public key must be one of Curve25519, and not of low order")
 
 
 def proves(private: bytes, public: bytes) -> bool:
-    """Return whether this is the private key behind a public one; of its 32 encodings only the clamped one counts.
-
-    >>> key = clamped(b"k" * 32)
-    >>> proves(key, public_of(key)), proves(b"k" * 32, public_of(key))
-    (True, False)
-    """
+    """Return whether this is the private key behind a public one; of its 32 encodings only the clamped one counts."""
     return len(private) == KEY_BYTES and clamped(private) == private and public_of(private) == public
 
 
 @dataclass(frozen=True)
 class CohortSecrets:
-    """The secrets of a party for cohort number `cohort`, from which those of later ones follow, not of earlier ones.
-
-    Example:
-        >>> secrets = CohortSecrets(bytes(32), 0)
-        >>> secrets.public_keys(3)[2] == public_of(secrets.advanced(2).private_key)
-        True
-    """
+    """The secrets of a party for cohort number `cohort`, from which those of later ones follow, not of earlier ones."""
 
     state: bytes
     cohort: int

@@ -63,17 +63,7 @@ def _under_stream(key: bytes, content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Who deals for which cohort, known by its number and by the hash of its decision, and to whom.
-
-    Example:
-        >>> private = {party: clamped(bytes([party] * 32)) for party in (3, 5, 8)}
-        >>> public = {party: public_of(key) for party, key in private.items()}
-        >>> dealing = Dealing(bytes(32), 0, bytes(32), dealer=5, trustees=public, threshold=2)
-        >>> deposit, sealed = dealing.deal(b"k" * 32, b"a noisy balance")
-        >>> common = {party: shared_secrets(private[party], [deposit.ephemeral])[0] for party in (3, 8)}
-        >>> dealing.opened(deposit, sealed, common)
-        b'a noisy balance'
-    """
+    """Who deals for which cohort, known by its number and by the hash of its decision, and to whom."""
 
     session: bytes
     cohort: int

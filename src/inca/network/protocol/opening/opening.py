@@ -43,8 +43,6 @@ class Opening:
         session, hash_ = self._context.session.id, self._cohort.hash
         return Dealing(session, self.number, hash_, dealer, self.publics, self.threshold)
 
-    # --- before commit --------------------------------------------------------------------------------------------
-
     @property
     def word(self) -> Item | None:
         """What this party has said of the cohort, if anything: its deposit, or its refusal."""
@@ -61,8 +59,6 @@ class Opening:
     def refuse(self, reason: str) -> None:
         """Say that this party will not be in the cohort, and why."""
         self._context.publish_once("refusal", Refusal(self.number, self._cohort.hash, reason), cohort=self.number)
-
-    # --- after commit ---------------------------------------------------------------------------------------------
 
     def show_key(self) -> None:
         """Show this party's key, if it is a trustee; only ever once commit is decided, and all deposits are held."""

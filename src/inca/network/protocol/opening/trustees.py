@@ -9,14 +9,13 @@ session without a quorum never comes to commit.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from inca.network.protocol.session import SessionConfig, quorum_of
+from inca.network.protocol.session import SessionConfig, order_by_hash, quorum_of
 from inca.protocol.adversary import smallest_cohort
 
 _ALL_UP_TO = 48
@@ -83,10 +82,7 @@ def drawn_numbers(parties: int, colluders: int, leavers: int) -> tuple[int, int]
 @lru_cache(maxsize=4)
 def _drawn(seed: bytes, parties: int, count: int) -> frozenset[int]:
     """Return the trustees among very many parties: those whose hashes with the seed are the lowest."""
-    keys = [
-        hashlib.sha256(b"inca-trustees/1" + seed + party.to_bytes(4, "little")).digest() for party in range(parties)
-    ]
-    return frozenset(sorted(range(parties), key=lambda party: keys[party])[:count])
+    return frozenset(order_by_hash(b"inca-trustees/1" + seed, parties)[:count])
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,7 @@ def _may(count: int) -> str:
 
 
 def tolerance_of(parties: int, colluders: int, leavers: int) -> Tolerance:
-    """Return how many parties of a session may be missing, before commit and after it.
-
-    >>> tolerance = tolerance_of(12, colluders=2, leavers=3)
-    >>> tolerance.before, tolerance.after, tolerance.smallest
-    (3, 5, 9)
-    """
+    """Return how many parties of a session may be missing, before commit and after it."""
     smallest = max(parties - leavers, smallest_cohort(colluders))
     count, threshold = _numbers(parties, colluders, leavers, parties)
     trustees = min(count, parties)

@@ -16,17 +16,17 @@ from inca.network.transport.interface import TransportEvents
 from inca.network.transport.relay.access import RelayAccess
 from inca.network.transport.relay.link import NORMAL
 from inca.network.transport.relay.messages import (
-    Ask,
-    Claim,
+    CallJoined,
+    ClaimRefused,
     Contested,
     Declined,
     Incoming,
-    Joined,
     Kind,
-    Presence,
-    Refusal,
-    Refused,
+    PresenceQuery,
+    PresenceReply,
     Registered,
+    RelayClaim,
+    RelayRefusal,
     claim_text,
 )
 from inca.network.transport.relay.opening import open_link
@@ -40,9 +40,9 @@ _AT_ONCE = 4  # connections being opened at one relay, which limits those of one
 _ASK_TIMEOUT_S = 2.0
 _LAST_WORDS_S = 1.0
 
-Answer = Callable[[asyncio.BufferedProtocol], Coroutine[object, object, None]]
-Callee = Callable[[Address, str, Answer], bool]
-"""Takes a call at a relay, which names its origin, by `Answer` with a protocol for the stream, or returns False."""
+AnswerCall = Callable[[asyncio.BufferedProtocol], Coroutine[object, object, None]]
+Callee = Callable[[Address, str, AnswerCall], bool]
+"""Takes a call at a relay, which names its origin, by `AnswerCall` with a protocol for the stream, or returns False."""
 
 
 class Relays:
@@ -83,7 +83,7 @@ class Relays:
         """Attach a protocol to a stream to a party that is registered at a relay, or raise `Unreached`."""
         name = self._access.names[party]
         if await self._is_absent(address, name):
-            raise _refused(Refusal.NOT_REGISTERED, str(address))
+            raise _refused(RelayRefusal.NOT_REGISTERED, str(address))
         async with self._slots.setdefault(address, asyncio.Semaphore(_AT_ONCE)):
             link = await self._claim(address, "dial", name)
         await self._join(link, protocol)
@@ -95,7 +95,7 @@ class Relays:
         answer = self._asked.get((link, name))
         if answer is None:
             answer = self._asked[link, name] = asyncio.get_running_loop().create_future()
-            link.send_text(msgspec.json.encode(Ask(name)))
+            link.send_text(msgspec.json.encode(PresenceQuery(name)))
         try:
             async with asyncio.timeout(_ASK_TIMEOUT_S):
                 return not await asyncio.shield(answer)
@@ -106,11 +106,11 @@ class Relays:
         """Return a connection on which something was claimed, and not granted yet."""
         link, challenge = await open_link(address, self._context, self._buffer)
         text = claim_text(kind, address.authority, challenge.nonce, about)
-        claim = Claim(kind, self._access.key, address.authority, about, self._access.sign(text))
+        claim = RelayClaim(kind, self._access.key, address.authority, about, self._access.sign(text))
         link.send_text(msgspec.json.encode(claim))
         return link
 
-    async def _granted(self, link: ClientLink, answer: type[Registered | Joined]) -> None:
+    async def _granted(self, link: ClientLink, answer: type[Registered | CallJoined]) -> None:
         """Wait until a claim is granted, or raise `Unreached`."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
@@ -118,7 +118,7 @@ class Relays:
         except TimeoutError:
             failure = Failure(FailureCause.RELAY_UNREACHABLE, f"the relay {link.name} does not answer")
             raise Unreached(failure) from None
-        if isinstance(reply, Refused):
+        if isinstance(reply, ClaimRefused):
             raise _refused(reply.reason, link.name)
         if not isinstance(reply, answer):
             failure = Failure(FailureCause.RELAY_UNREACHABLE, f"the relay {link.name} answers what was not asked")
@@ -126,7 +126,7 @@ class Relays:
 
     async def _join(self, link: ClientLink, protocol: asyncio.BufferedProtocol) -> None:
         try:
-            await self._granted(link, Joined)
+            await self._granted(link, CallJoined)
             link.attach(protocol)
         except BaseException:
             link.abort()
@@ -165,7 +165,7 @@ class Relays:
                     if not self._on_call(address, message.origin, partial(self._answer, address, message.ticket)):
                         link.send_text(msgspec.json.encode(Declined(message.ticket)))
                     await asyncio.sleep(0)  # there may be many
-                elif isinstance(message, Presence):
+                elif isinstance(message, PresenceReply):
                     self._tell(link, message.name, message.here)
                 elif isinstance(message, Contested):
                     self._events.contested(address)
@@ -194,5 +194,5 @@ class Relays:
             protocol.connection_lost(error)
 
 
-def _refused(reason: Refusal, relay: str) -> Unreached:
+def _refused(reason: RelayRefusal, relay: str) -> Unreached:
     return Unreached(Failure(reason.cause, f"the relay {relay} {reason.meaning}"))

@@ -19,7 +19,7 @@ CHUNK_BYTES = 1 << 16  # of a message with data, at most
 NORMAL, GOING_AWAY, VIOLATION, OTHER_SIDE_LOST = 1000, 1001, 1002, 4000
 
 
-class Link(asyncio.BufferedProtocol):
+class WebSocketLink(asyncio.BufferedProtocol):
     """One end of a WebSocket. Text messages are short; binary ones are pieces of a stream, and an empty one ends it.
 
     `buffer` is what the links of a loop share to read from their sockets: it is empty again after each turn. A paused

@@ -23,13 +23,13 @@ Word = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_.:/-]*$"
 """What programs make up or look up: short, and nothing that a log or a terminal would stumble over."""
 
 
-class Refusal(StrEnum):
+class RelayRefusal(StrEnum):
     """Why a relay refuses a claim: what it means to the party, and in words that follow the relay's address."""
 
     cause: FailureCause
     meaning: str
 
-    def __new__(cls, value: str, cause: FailureCause = FailureCause.RELAY_REFUSES, meaning: str = "") -> Refusal:
+    def __new__(cls, value: str, cause: FailureCause = FailureCause.RELAY_REFUSES, meaning: str = "") -> RelayRefusal:
         """Make a member, or return the one of a value."""
         member = str.__new__(cls, value)
         member._value_, member.cause, member.meaning = value, cause, meaning
@@ -56,7 +56,7 @@ class Challenge(msgspec.Struct, frozen=True, tag="challenge"):
     protocol: str = PROTOCOL
 
 
-class Claim(msgspec.Struct, frozen=True, tag="claim"):
+class RelayClaim(msgspec.Struct, frozen=True, tag="claim"):
     """What a party wants, and the proof of who it is.
 
     `about` is, of a registration, a random name of the process that is the same when it comes again; of a dial, the
@@ -80,7 +80,7 @@ class Declined(msgspec.Struct, frozen=True, tag="declined"):
     ticket: Word
 
 
-class Ask(msgspec.Struct, frozen=True, tag="ask"):
+class PresenceQuery(msgspec.Struct, frozen=True, tag="ask"):
     """Said by a registered party: is this one registered, too? A call that comes to nothing would cost much more."""
 
     name: Word
@@ -101,25 +101,25 @@ class Incoming(msgspec.Struct, frozen=True, tag="incoming"):
     origin: Word
 
 
-class Presence(msgspec.Struct, frozen=True, tag="presence"):
+class PresenceReply(msgspec.Struct, frozen=True, tag="presence"):
     """Whether a party is registered."""
 
     name: Word
     here: bool
 
 
-class Joined(msgspec.Struct, frozen=True, tag="joined"):
+class CallJoined(msgspec.Struct, frozen=True, tag="joined"):
     """Said to both ends of a call: from now on bytes are passed on."""
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class ClaimRefused(msgspec.Struct, frozen=True, tag="refused"):
     """The claim is not granted; the relay closes the connection."""
 
-    reason: Refusal
+    reason: RelayRefusal
 
 
-FromParty = Claim | Declined | Ask
-FromRelay = Challenge | Registered | Contested | Incoming | Presence | Joined | Refused
+FromParty = RelayClaim | Declined | PresenceQuery
+FromRelay = Challenge | Registered | Contested | Incoming | PresenceReply | CallJoined | ClaimRefused
 _from_party: msgspec.json.Decoder[FromParty] = msgspec.json.Decoder(FromParty)
 _from_relay: msgspec.json.Decoder[FromRelay] = msgspec.json.Decoder(FromRelay)
 

@@ -23,6 +23,7 @@ class RelayLimits:
     max_pending_per_origin: int = 16
     max_per_pair: int = 4  # both may dial at once, and either may leave one behind that is not known to be dead yet
     max_per_key: int = 512  # data connections of one key, without an allow-list
+    max_calls_per_origin: int = 512  # made from one, without an allow-list
     max_waiting: int = 16  # dials that wait for one callee
     max_registered: int = 4096
     max_registered_per_origin: int = 256  # without an allow-list

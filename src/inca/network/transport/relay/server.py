@@ -8,38 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import http
-import ipaddress
 import json
 import logging
 import resource
-import secrets
 import signal
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from inca._base.extras import importing
 from inca.errors import InvalidInput
-from inca.network.addresses import Address
-from inca.network.transport.acceptor import Acceptor, origin_of
+from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.limits import Limits, Violations
+from inca.network.transport.relay.certificate import RelayCertificate
 from inca.network.transport.relay.options import RelayLimits, RelayOptions
+from inca.network.transport.relay.origins import Origins
 from inca.network.transport.relay.server_link import ServerLink
 from inca.network.transport.relay.switchboard import Switchboard
 from inca.network.transport.streams import READ_BYTES
 from inca.network.transport.tcp import listen
 
 with importing("inca.network", extra="network"):
-    from cryptography import x509
     from websockets.http11 import Request
 
 __all__ = ["RelayLimits", "RelayOptions", "serve"]
 
-_LABEL_BYTES = 8
 _QUIET_S = 0.5  # without a byte passed on, nothing is under way
 _log = logging.getLogger("inca.relay")
 
@@ -57,6 +52,8 @@ async def serve(
     reload: Callable[[], frozenset[str] | None] | None = None,
 ) -> None:
     """Run a relay until `stop` is set, or SIGTERM or SIGINT comes; then let what is under way come to its end.
+
+    An `OSError` says why it cannot listen; options that cannot work are refused.
 
     Args:
         options: How it runs.
@@ -88,18 +85,15 @@ class Relay:
 
     def __init__(self, options: RelayOptions) -> None:
         self._options, limits = options, options.limits
-        self._context = None if options.certificate is None else _context(options)
-        self._names = _names(options)
-        self._trusted = [ipaddress.ip_network(network) for network in options.trusted_proxies]
-        self._salt = secrets.token_bytes(16)
+        self._certificate, self._origins = RelayCertificate(options), Origins(options)
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._violations = Violations(Limits())
         self._links: set[ServerLink] = set()
         self._gone = asyncio.Event()
         self.draining = False
-        self.switchboard = self.switchboard_type(limits, options.allow, self._knows, log_event)
+        self.switchboard = self.switchboard_type(limits, options.allow, self._certificate.is_for, log_event)
         accepting = Limits(max_pending=limits.max_pending, max_pending_per_address=limits.max_pending_per_origin)
-        self._acceptor = Acceptor(accepting, self._violations, _Events(), self._on_accepted, self._origin)
+        self._acceptor = Acceptor(accepting, self._violations, _Events(), self._on_accepted, self._origins.of)
         self.switchboard.settled = self._acceptor.no_longer_pending
         self.switchboard.offended = lambda link: self._offended(link.origin)
         self.switchboard.refused = self._acceptor.refuse
@@ -162,62 +156,36 @@ class Relay:
         self._listening.close()
 
     def reload(self, read: Callable[[], frozenset[str] | None] | None) -> None:
-        """Read the allow-list and the certificate anew; what cannot be read stays as it was."""
-        try:
-            if self._context is not None:
-                self._context.load_cert_chain(*_files(self._options))
-                self._names = _names(self._options)
+        """Read the certificate and the allow-list anew; each stays as it was if it cannot be read."""
+
+        def read_list() -> None:
             if read is not None:
                 self.switchboard.allow_only(read())
-        except (InvalidInput, OSError) as error:
-            log_event("reload failed", reason=str(error))
-        else:
+
+        failed = False
+        for renew in (self._certificate.renew, read_list):
+            try:
+                renew()
+            except (InvalidInput, OSError) as error:
+                failed = True
+                log_event("reload failed", reason=str(error))
+        if not failed:
             allow = self.switchboard.allow
             log_event("reloaded", allowed=None if allow is None else len(allow))
 
-    # --- where connections come from ---------------------------------------------------------------------------------
-
-    def _origin(self, host: str, port: int) -> str:
-        """Return a label of where a connection comes from; each of a trusted proxy is one by itself at first."""
-        return self._label(f"{host}:{port}" if self._trusts(host) else origin_of(host))
-
-    def _label(self, origin: str) -> str:
-        if self._options.log_addresses:
-            return origin
-        return hashlib.blake2b(origin.encode(), digest_size=_LABEL_BYTES, key=self._salt).hexdigest()
-
-    def _trusts(self, host: str) -> bool:
-        address = _parsed(host)
-        return address is not None and any(address in network for network in self._trusted)
-
-    def _forwarded(self, link: ServerLink, request: Request) -> str:
-        """Return the last address in X-Forwarded-For that is not a trusted proxy's; empty if there is none."""
-        hosts = [part.strip() for value in request.headers.get_all("X-Forwarded-For") for part in value.split(",")]
-        while hosts and self._trusts(hosts[-1]):
-            hosts.pop()
-        return hosts[-1] if hosts and _parsed(hosts[-1]) is not None else ""
+    # --- what happens on links ---------------------------------------------------------------------------------------
 
     def _offended(self, origin: str) -> None:
         self._violations.add(origin, self._loop.time())
 
     async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
-        link = ServerLink(self, self._buffer, self._context, address=address, origin=origin)
+        link = ServerLink(self, self._buffer, self._certificate.context, address=address, origin=origin)
         self._links.add(link)
         self._acceptor.now_pending(link)
         try:
             await self._loop.connect_accepted_socket(lambda: link, sock)
         except OSError:
             self.on_gone(link)
-
-    # --- what happens on links ---------------------------------------------------------------------------------------
-
-    def _knows(self, authority: str) -> bool:
-        """Return whether parties reach this relay under this name."""
-        try:
-            host = Address.parse(f"wss://{authority}").place[0]
-        except InvalidInput:
-            return False
-        return any(host == name or (name[:2] == "*." and host.partition(".")[2] == name[2:]) for name in self._names)
 
     def on_request(self, link: ServerLink, request: Request) -> tuple[http.HTTPStatus, str] | None:
         """Answer what is no WebSocket for us; learn where it comes from."""
@@ -226,10 +194,10 @@ class Relay:
             return self.health
         if path != self._options.path:
             return http.HTTPStatus.NOT_FOUND, "not here\n"
-        if self._trusts(link.address.rpartition(":")[0]) and (forwarded := self._forwarded(link, request)):
+        if (origin := self._origins.forwarded(link.address.rpartition(":")[0], request)) is not None:
             self._acceptor.no_longer_pending(link)
-            link.origin = self._label(origin_of(forwarded))
-            if refusal := self._acceptor.refusal(link.origin):
+            link.origin = origin
+            if refusal := self._acceptor.refusal(origin):
                 self._acceptor.refuse(refusal)
                 return http.HTTPStatus.TOO_MANY_REQUESTS, "too many connections\n"
             self._acceptor.now_pending(link)
@@ -247,15 +215,6 @@ class Relay:
         self._gone.set()
 
 
-def _parsed(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return an address; one of IPv4 as such, also where a socket for both spells it otherwise."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
 class _Events(TransportEvents):
     def log_event(self, event: str, **fields: object) -> None:
         log_event(event, **fields)
@@ -270,35 +229,6 @@ async def _listen(options: RelayOptions) -> socket.socket:
     listening = socket.create_server(("", options.port), family=family, dualstack_ipv6=both, backlog=1024)
     listening.setblocking(False)
     return listening
-
-
-def _files(options: RelayOptions) -> tuple[str, str]:
-    return str(options.certificate), str(options.key or options.certificate)
-
-
-def _context(options: RelayOptions) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(*_files(options))
-    except OSError as error:  # an SSLError, too
-        what = f"{options.certificate} and {options.key}" if options.key else str(options.certificate)
-        reason = "they do not belong together, or are not in PEM" if isinstance(error, ssl.SSLError) else error.strerror
-        raise InvalidInput(f"the relay's certificate and key in {what} cannot be used: {reason}") from None
-    return context
-
-
-def _names(options: RelayOptions) -> set[str]:
-    """Return the hosts under which parties reach it, given or in its certificate."""
-    if options.names or options.certificate is None:
-        return {name.rstrip(".").lower() for name in options.names}
-    try:
-        certificate = x509.load_pem_x509_certificate(options.certificate.read_bytes())
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (OSError, ValueError, x509.ExtensionNotFound):
-        raise InvalidInput(f"{options.certificate} must be a certificate (PEM) that names hosts") from None
-    addresses = map(str, names.get_values_for_type(x509.IPAddress))
-    return {*addresses, *(name.lower() for name in names.get_values_for_type(x509.DNSName))}
 
 
 def _allow_files() -> None:

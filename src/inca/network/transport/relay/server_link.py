@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
 from inca._base.extras import importing
-from inca.network.transport.relay.link import CHUNK_BYTES, Link
+from inca.network.transport.relay.link import CHUNK_BYTES, WebSocketLink
 from inca.network.transport.streams import RECORD_BYTES, leave_no_trace
 
 with importing("inca.network", extra="network"):
@@ -42,7 +42,7 @@ class Role(Enum):
     DONE = auto()
 
 
-class ServerLink(Link):
+class ServerLink(WebSocketLink):
     """A connection that a relay has accepted; `origin` says where from, in words that mean nothing to others."""
 
     def __init__(

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from inca._base.extras import importing
 from inca.network.transport.failures import Failure, FailureCause, Unreached
-from inca.network.transport.relay.link import CHUNK_BYTES, GOING_AWAY, NORMAL, OTHER_SIDE_LOST, Link
-from inca.network.transport.relay.messages import FromRelay, Joined, from_relay
+from inca.network.transport.relay.link import CHUNK_BYTES, GOING_AWAY, NORMAL, OTHER_SIDE_LOST, WebSocketLink
+from inca.network.transport.relay.messages import CallJoined, FromRelay, from_relay
 
 with importing("inca.network", extra="network"):
     from websockets.protocol import Protocol
@@ -23,7 +23,7 @@ _ENDS = {
 }
 
 
-class ClientLink(Link):
+class ClientLink(WebSocketLink):
     """A party's end of a connection to a relay: messages at first, then perhaps a stream.
 
     `name` is the relay's address. What ends it is a `Failure` in words about the relay: the peer may well be there.
@@ -45,7 +45,7 @@ class ClientLink(Link):
             self._waiter = self._loop.create_future()
             await self._waiter
         message = self._messages.pop(0)
-        if not isinstance(message, Joined):
+        if not isinstance(message, CallJoined):
             self.release("messages")
         return message
 
@@ -72,7 +72,7 @@ class ClientLink(Link):
             self.abort()
             return
         self._messages.append(message)
-        if isinstance(message, Joined) or len(self._messages) >= _QUEUE:
+        if isinstance(message, CallJoined) or len(self._messages) >= _QUEUE:
             self.hold("messages")
         self._wake()
 

@@ -15,17 +15,17 @@ from inca.network.keys import fingerprint_of
 from inca.network.transport.limits import Limits, TokenBuckets
 from inca.network.transport.relay.link import GOING_AWAY, NORMAL, OTHER_SIDE_LOST, VIOLATION
 from inca.network.transport.relay.messages import (
-    Ask,
+    CallJoined,
     Challenge,
-    Claim,
+    ClaimRefused,
     Contested,
     Declined,
     Incoming,
-    Joined,
-    Presence,
-    Refusal,
-    Refused,
+    PresenceQuery,
+    PresenceReply,
     Registered,
+    RelayClaim,
+    RelayRefusal,
     from_party,
 )
 from inca.network.transport.relay.options import RelayLimits
@@ -82,6 +82,7 @@ class Switchboard:
         self.data: set[ServerLink] = set()
         self._pairs: Counter[frozenset[str]] = Counter()  # calls, as long as the caller's end is there
         self._per_key: Counter[str] = Counter()  # ends of calls
+        self._per_origin: Counter[str] = Counter()  # calls, by where they are made
         self._waiting: Counter[str] = Counter()  # calls by callee
         self._buckets: dict[str, TokenBuckets] = {}
         self._rates = Limits(
@@ -105,38 +106,38 @@ class Switchboard:
         except ValueError:
             link.close(VIOLATION, _LAST_WORDS_S)
             return
-        if isinstance(message, Claim) and link.role is Role.PENDING:
+        if isinstance(message, RelayClaim) and link.role is Role.PENDING:
             self._on_claim(link, message)
         elif isinstance(message, Declined) and link.role is Role.REGISTERED:
             call = self.calls.get(message.ticket)
             if call is not None and call.callee == link.name:
-                self._refuse_call(message.ticket, Refusal.DECLINED)
-        elif isinstance(message, Ask) and link.role is Role.REGISTERED:
-            link.send_text(msgspec.json.encode(Presence(message.name, message.name in self.registered)))
+                self._refuse_call(message.ticket, RelayRefusal.DECLINED)
+        elif isinstance(message, PresenceQuery) and link.role is Role.REGISTERED:
+            link.send_text(msgspec.json.encode(PresenceReply(message.name, message.name in self.registered)))
         else:
             link.close(VIOLATION, _LAST_WORDS_S)
 
-    def _on_claim(self, link: ServerLink, claim: Claim) -> None:
+    def _on_claim(self, link: ServerLink, claim: RelayClaim) -> None:
         if not self._knows(claim.authority):
-            self._refuse(link, Refusal.NAME)
+            self._refuse(link, RelayRefusal.NAME)
             return
         if not claim.proves(link.nonce):
             self.offended(link)
-            self._refuse(link, Refusal.PROOF)
+            self._refuse(link, RelayRefusal.PROOF)
             return
         link.name = fingerprint_of(claim.key)
         if self.allow is not None and link.name not in self.allow:
-            self._refuse(link, Refusal.NOT_ALLOWED)
+            self._refuse(link, RelayRefusal.NOT_ALLOWED)
             return
         link.stop_timer("deadline")
         self.settled(link)
         {"register": self._register, "dial": self._dial, "answer": self._answer}[claim.kind](link, claim.about)
 
-    def _refuse(self, link: ServerLink, reason: Refusal) -> None:
+    def _refuse(self, link: ServerLink, reason: RelayRefusal) -> None:
         self.counts.refused[reason] += 1
         self.refused(f"{reason.value}: {link.name or 'a key'} from {link.origin}")
         link.role = Role.DONE
-        link.send_text(msgspec.json.encode(Refused(reason)))
+        link.send_text(msgspec.json.encode(ClaimRefused(reason)))
         link.close(NORMAL, _LAST_WORDS_S)
 
     # --- registrations -----------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class Switchboard:
             len(self.registered) >= self.limits.max_registered
             or (self.allow is None and of_origin >= self.limits.max_registered_per_origin)
         ):
-            self._refuse(link, Refusal.FULL)
+            self._refuse(link, RelayRefusal.FULL)
         elif first is None or first.instance == instance:  # it knows best that it has lost the other one
             self._take_place(link)
         else:
@@ -161,7 +162,7 @@ class Switchboard:
         first = self.registered.get(link.name)
         if first is not None and first.heard >= asked:
             first.send_text(msgspec.json.encode(Contested()))
-            self._refuse(link, Refusal.TAKEN)
+            self._refuse(link, RelayRefusal.TAKEN)
         else:
             self._take_place(link)
 
@@ -185,10 +186,11 @@ class Switchboard:
         if self.allow is None:
             ends = max(self._per_key[link.name], self._per_key[callee] + self._waiting[callee])
             full |= ends >= self.limits.max_per_key
+            full |= self._per_origin[link.origin] >= self.limits.max_calls_per_origin
         if registered is None or callee == link.name:
-            self._refuse(link, Refusal.NOT_REGISTERED)
+            self._refuse(link, RelayRefusal.NOT_REGISTERED)
         elif full:
-            self._refuse(link, Refusal.FULL)
+            self._refuse(link, RelayRefusal.FULL)
         else:
             ticket = secrets.token_urlsafe(16)
             self.calls[ticket] = Call(link, callee)
@@ -196,8 +198,9 @@ class Switchboard:
             self._waiting[callee] += 1
             self._pairs[pair] += 1
             self._per_key[link.name] += 1
+            self._per_origin[link.origin] += 1
             registered.send_text(msgspec.json.encode(Incoming(ticket, link.origin)))
-            refuse = lambda: self._refuse_call(ticket, Refusal.NO_ANSWER)  # noqa: E731
+            refuse = lambda: self._refuse_call(ticket, RelayRefusal.NO_ANSWER)  # noqa: E731
             link.set_timer("deadline", self.limits.callee_timeout_s, refuse)
 
     def _end_call(self, ticket: str) -> Call:
@@ -205,13 +208,13 @@ class Switchboard:
         _count_down(self._waiting, call.callee)
         return call
 
-    def _refuse_call(self, ticket: str, reason: Refusal) -> None:
+    def _refuse_call(self, ticket: str, reason: RelayRefusal) -> None:
         self._refuse(self._end_call(ticket).caller, reason)
 
     def _answer(self, link: ServerLink, ticket: str) -> None:
         call = self.calls.get(ticket)
         if call is None or call.callee != link.name:  # the caller has gone, as it may
-            self._refuse(link, Refusal.NOT_REGISTERED)
+            self._refuse(link, RelayRefusal.NOT_REGISTERED)
             return
         self._end_call(ticket)
         caller = call.caller
@@ -223,7 +226,7 @@ class Switchboard:
             end.role = Role.JOINED
             self.data.add(end)
             end.keep_alive(DATA_PING_S, None)
-            end.send_text(msgspec.json.encode(Joined()))
+            end.send_text(msgspec.json.encode(CallJoined()))
 
     # --- bytes -------------------------------------------------------------------------------------------------------
 
@@ -273,6 +276,7 @@ class Switchboard:
             self._end_call(link.ticket)
         if link.pair:
             _count_down(self._pairs, link.pair)
+            _count_down(self._per_origin, link.origin)
         if link.pair or link in self.data:
             _count_down(self._per_key, link.name)
         self.data.discard(link)
@@ -297,7 +301,7 @@ class Switchboard:
         for link in list(self.registered.values()):
             link.close(GOING_AWAY, _LAST_WORDS_S)
         for ticket in list(self.calls):
-            self._refuse_call(ticket, Refusal.NOT_REGISTERED)
+            self._refuse_call(ticket, RelayRefusal.NOT_REGISTERED)
 
     def hang_up(self) -> None:
         """End all calls."""
